@@ -1,0 +1,83 @@
+"""What a node said, as frozen dataclasses. No I/O, no behaviour beyond derived properties.
+
+`kubelet`: PodResources answers and the device checkpoint. `node`: the API server's view.
+`host`: files, sockets and processes of the machine. `snapshot`: all of it, at one moment.
+
+Conventions: `None` means not known or not given (the field says which), an empty tuple means known
+to be none. Texts are as the peer sent them, undecodable bytes as lone surrogates. Times are Unix
+seconds (float) unless a field says RFC 3339. NUMA node 0 is a node.
+"""
+
+from __future__ import annotations
+
+from dpctl.model.host import (
+    DirectoryEntry,
+    DirectoryListing,
+    Kubelet,
+    NumaNode,
+    NumaTree,
+    PluginOptions,
+    PluginSocket,
+    PodName,
+    Process,
+    RegistrySocket,
+    SocketState,
+    SocketTable,
+    UnixSocket,
+)
+from dpctl.model.kubelet import (
+    Allocatable,
+    Allocation,
+    AllocResponse,
+    Checkpoint,
+    Claim,
+    ClaimDevice,
+    ContainerHolding,
+    Device,
+    DeviceSpec,
+    MemoryBlock,
+    Mount,
+    PodHolding,
+    PodResources,
+)
+from dpctl.model.node import DeviceClass, HealthWord, Node, Pod, PodContainer
+from dpctl.model.rows import EnvRow, SourceRow
+from dpctl.model.snapshot import Snapshot, Source
+
+__all__ = [
+    "AllocResponse",
+    "Allocatable",
+    "Allocation",
+    "Checkpoint",
+    "Claim",
+    "ClaimDevice",
+    "ContainerHolding",
+    "Device",
+    "DeviceClass",
+    "DeviceSpec",
+    "DirectoryEntry",
+    "DirectoryListing",
+    "EnvRow",
+    "HealthWord",
+    "Kubelet",
+    "MemoryBlock",
+    "Mount",
+    "Node",
+    "NumaNode",
+    "NumaTree",
+    "PluginOptions",
+    "PluginSocket",
+    "Pod",
+    "PodContainer",
+    "PodHolding",
+    "PodName",
+    "PodResources",
+    "Process",
+    "RegistrySocket",
+    "Snapshot",
+    "SocketState",
+    "SocketTable",
+    "Source",
+    "SourceRow",
+    "UnixSocket",
+]

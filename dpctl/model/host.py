@@ -1,0 +1,199 @@
+"""What the machine itself shows: directories, sockets, processes, NUMA nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryEntry:
+    name: str
+    kind: str
+    """Of the name itself: `socket`, `file`, `directory`, `symlink` (to `link_target`), `other`."""
+    mode: int
+    uid: int
+    gid: int
+    inode: int | None
+    device: int | None
+    """`st_dev` as the kernel's socket diagnostics give it (see `UnixSocket.device`)."""
+    modified: float | None
+    size: int = 0
+    link_target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryListing:
+    """A directory of sockets at one moment. Names starting with a dot are unfinished writes: kept
+    here, ignored by the joins."""
+
+    path: str
+    entries: tuple[DirectoryEntry, ...]
+    inode: int | None = None
+    device: int | None = None
+
+    def entry(self, name: str) -> DirectoryEntry | None:
+        return next((e for e in self.entries if e.name == name), None)
+
+
+class SocketState(StrEnum):
+    """How a socket behaved when it was spoken to."""
+
+    SERVING = "Serving"
+    UNLINKED = "Unlinked"
+    """A live listener whose file is gone (only the kernel's table knows it)."""
+    DEAD = "Dead"
+    """Connection refused: nobody listens behind the file."""
+    HUNG = "Hung"
+    """Accepted, or queued, and no answer within the deadline."""
+    NOT_GRPC = "NotGRPC"
+    WRONG_SERVICE = "WrongService"
+    """gRPC, but not `v1beta1.DevicePlugin`."""
+    NO_RIGHTS = "NoRights"
+    GONE = "Gone"
+    """The file vanished between listing and connecting."""
+    UNKNOWN = "Unknown"
+    """Not spoken to (a bundle without a record, or an error that fits none of the above)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginOptions:
+    """Answer to GetDevicePluginOptions."""
+
+    pre_start_required: bool
+    preferred_allocation: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSocket:
+    """A socket file of device-plugins/ after one harmless call (never kubelet.sock)."""
+
+    endpoint: str
+    """File name; `a/b.sock` for one in a sub-directory."""
+    state: SocketState
+    options: PluginOptions | None
+    info: RegistrySocket | None
+    """Its GetInfo answer, where the plugin also serves pluginregistration."""
+    detail: str | None
+    """The peer's or the system's words when the state is not Serving."""
+    recorded_devices: tuple[tuple[str, str], ...] | None = None
+    """(device ID, health) of a recorded ListAndWatch message (`devices.json`). Never live."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySocket:
+    """A socket of plugins_registry/ (or one in device-plugins that answers GetInfo)."""
+
+    path: str
+    """Relative to the directory."""
+    state: SocketState
+    type: str | None = None
+    """`DevicePlugin`, `DRAPlugin`, `CSIPlugin`."""
+    name: str | None = None
+    """Resource name of a device plugin; the driver's name otherwise."""
+    service_endpoint: str | None = None
+    """Path of the service socket as the plugin gave it; empty: the same socket."""
+    versions: tuple[str, ...] = ()
+    detail: str | None = None
+    modified: float | None = None
+    inode: int | None = None
+    device: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """One row of the kernel's unix-socket table."""
+
+    inode: int
+    """The socket's own inode (what `/proc/<pid>/fd` shows as `socket:[N]`)."""
+    state: str
+    """`listen`, `established` or `other`."""
+    name: str | None
+    """As bound, in the binder's mount namespace; abstract names start with `@`. None: unnamed."""
+    file_inode: int | None
+    """Inode of the socket file, low 32 bits (UNIX_DIAG_VFS); None: another namespace's table."""
+    device: int | None
+    """Device of the socket file in the kernel's encoding: major << 20 | minor."""
+    peer: int | None
+    """Socket inode of the other end."""
+    pid: int | None = None
+    """A process that holds the socket; None: not found (or not looked up)."""
+    peer_pids: tuple[int, ...] = ()
+    """Processes that hold the other end (an inherited descriptor has several)."""
+    parent_inode: int | None = None
+    """For a listener: inode of the bound name's parent directory, seen from the holder's root."""
+    parent_device: int | None = None
+    parent_known: bool = False
+    """Whether the parent could be told at all."""
+    other_namespace: bool = False
+    """Seen only in another network namespace's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class SocketTable:
+    """Listeners and connections of this network namespace, and listeners of the others.
+
+    Only rows that can matter are kept: listeners with a path, and established sockets that carry
+    the path of a listener.
+    """
+
+    sockets: tuple[UnixSocket, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    command: str
+    """Name (`comm`)."""
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    """Only values that look like resource names or endpoints are kept."""
+    pod_uid: str | None
+    """From its cgroup."""
+    container_id: str | None
+    started: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kubelet:
+    """A kubelet found in /proc, or the holder of device-plugins/kubelet.sock."""
+
+    pid: int
+    arguments: tuple[str, ...]
+    node_name: str | None
+    """`--hostname-override`, else the name in its client certificate; None: neither readable."""
+    started: float | None
+    config_path: str | None
+    root_dir: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """One directory of /sys/devices/system/node."""
+
+    numa_node: int
+    cpus: tuple[int, ...]
+    memory_total: int | None
+    """Bytes."""
+    memory_free: int | None
+    hugepages: Mapping[str, int]
+    """`hugepages-2Mi` to number of pages."""
+    distances: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumaTree:
+    nodes: tuple[NumaNode, ...]
+
+    def node_of_cpu(self) -> dict[int, int]:
+        return {cpu: node.numa_node for node in self.nodes for cpu in node.cpus}
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """UID to name without the API server (`/var/log/pods/<namespace>_<name>_<uid>/`)."""
+
+    uid: str
+    namespace: str
+    name: str

@@ -1,0 +1,96 @@
+"""Text from outside, made safe to show and pleasant to sort; globs. A leaf.
+
+Device IDs, names and error texts come from peers: they may hold escape sequences, bidi marks,
+lone surrogates (undecodable bytes) and 64 KiB strings. Terminal output passes `escape`;
+JSON and YAML carry the text exactly.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+# Shown as they are: everything but controls (Cc), formats such as bidi marks (Cf), surrogates (Cs),
+# unassigned and private code points (Cn, Co), and line or paragraph separators (Zl, Zp).
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e", "\0": "\\0"}
+
+
+def escape(text: str) -> str:
+    """`text` with everything that could move a cursor or reorder a line written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escape_one(character) for character in text)
+
+
+def _escape_one(character: str) -> str:
+    if unicodedata.category(character) not in _UNSAFE:
+        return character
+    if character in _SHORT:
+        return _SHORT[character]
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was not UTF-8 (surrogateescape)
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """For messages only: at most `limit` characters, the cut marked."""
+    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
+
+
+def width(text: str) -> int:
+    """Columns on a terminal: wide and full-width characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key in natural order: `gpu-2` before `gpu-10`. Total: equal keys mean equal text."""
+    parts: list[tuple[int, int, str]] = []
+    for part in _DIGITS.split(text):
+        if part[:1].isdigit() and part.isascii():
+            # Compare by length of the number first: int() on 64 KiB of digits would be refused.
+            digits = part.lstrip("0")
+            parts.append((0, len(digits), digits))
+        elif part:
+            parts.append((1, 0, part))
+    return (*parts, (-1, 0, text))
+
+
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
+    """Whether one of the shell-style globs matches the whole name; no pattern matches everything.
+
+    `*` also crosses `/` and `.`, as in `'nvidia.com/*'`; case counts.
+    """
+    return not patterns or any(_compiled(pattern).fullmatch(name) for pattern in patterns)
+
+
+def unmatched(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Patterns that match none of the names, in order."""
+    known = list(names)
+    return [p for p in patterns if not any(_compiled(p).fullmatch(name) for name in known)]
+
+
+def is_glob(pattern: str) -> bool:
+    return any(mark in pattern for mark in "*?[")
+
+
+_cache: dict[str, re.Pattern[str]] = {}
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    found = _cache.get(pattern)
+    if found is None:
+        import fnmatch  # only where a name is filtered
+
+        found = _cache[pattern] = re.compile(fnmatch.translate(pattern))
+    return found

@@ -1,0 +1,4 @@
+/* A container that ends at once, and well. */
+int main(void) {
+    return 0;
+}
