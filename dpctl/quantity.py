@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 _BINARY = {
-    suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
+    suffix: 1 << 10 * power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
 }
 _DECIMAL = {
     "n": Fraction(1, 10**9),

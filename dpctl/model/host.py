@@ -129,6 +129,15 @@ class UnixSocket:
     other_namespace: bool = False
     """Seen only in another network namespace's table."""
 
+    def is_bound_to(self, entry: DirectoryEntry | None) -> bool:
+        """Whether the socket carries this file; names are not looked at (see `name`)."""
+        return (
+            entry is not None
+            and entry.inode is not None
+            and self.file_inode == entry.inode & 0xFFFFFFFF
+            and entry.device in (None, self.device)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SocketTable:
@@ -139,6 +148,10 @@ class SocketTable:
     """
 
     sockets: tuple[UnixSocket, ...]
+
+    def listener_of(self, entry: DirectoryEntry | None) -> UnixSocket | None:
+        """The listener bound to this very file, by inode and device."""
+        return next((s for s in self.sockets if s.state == "listen" and s.is_bound_to(entry)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,9 +122,11 @@ class Allocation:
     container: str
     resource: str
     devices: Mapping[int, tuple[str, ...]]
-    """NUMA node to device IDs, order as in the file; -1: no topology, and where flat lists stand."""
+    """NUMA node to device IDs, order as in the file. Under -1: no topology, and flat lists."""
     alloc_resp: bytes | None
     """The plugin's answer, protobuf; None where the file says null."""
+    answer: AllocResponse | None = None
+    """`alloc_resp` decoded; None where there is none or it cannot be decoded."""
     flat: bool = False
     """The device list was a flat one, as kubelets before 1.20 wrote it."""
 

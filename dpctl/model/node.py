@@ -82,3 +82,11 @@ class DeviceClass:
     name: str
     extended_resource_name: str | None
     """`spec.extendedResourceName`: DRA serves pods that request this name."""
+
+
+def minor_version(version: str | None) -> int | None:
+    """37 for `v1.37.2`; None where unknown: none, nonsense, `v0.0.0…` (an unstamped build)."""
+    parts = (version or "").lstrip("v").split(".")
+    if len(parts) < 2 or parts[0] != "1" or not parts[1].isdigit():
+        return None
+    return int(parts[1])

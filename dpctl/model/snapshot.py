@@ -40,6 +40,8 @@ class Source(StrEnum):
     NUMA = "numa"
     PCI = "pci"
     POD_NAMES = "podnames"
+    HOST_PATHS = "hostpaths"
+    """Whether the paths that plugins asked for are there (needs the checkpoint)."""
     KUBELET = "kubelet"
     """Running kubelets, and the configuration of this one."""
 
@@ -72,6 +74,10 @@ class Snapshot:
     kubelets: tuple[Kubelet, ...] | None = None
     kubelet_config: Mapping[str, object] | None = None
     """Of this kubelet: its KubeletConfiguration as read."""
+    host_paths: Mapping[str, bool] | None = None
+    """Host path of a plugin's answer to whether it exists."""
+    openers: tuple[Process, ...] | None = None
+    """Processes that have the asked device node open (`who`)."""
     boot_id: str | None = None
     kubelet_version: str | None = None
     """From a bundle's `meta.json`; live, the Node's."""

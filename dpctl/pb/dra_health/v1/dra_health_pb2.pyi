@@ -12,7 +12,6 @@ class HealthStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UNKNOWN: _ClassVar[HealthStatus]
     HEALTHY: _ClassVar[HealthStatus]
     UNHEALTHY: _ClassVar[HealthStatus]
-
 UNKNOWN: HealthStatus
 HEALTHY: HealthStatus
 UNHEALTHY: HealthStatus
@@ -25,9 +24,7 @@ class NodeWatchResourcesResponse(_message.Message):
     __slots__ = ("devices",)
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     devices: _containers.RepeatedCompositeFieldContainer[DeviceHealth]
-    def __init__(
-        self, devices: _Optional[_Iterable[_Union[DeviceHealth, _Mapping]]] = ...
-    ) -> None: ...
+    def __init__(self, devices: _Optional[_Iterable[_Union[DeviceHealth, _Mapping]]] = ...) -> None: ...
 
 class DeviceIdentifier(_message.Message):
     __slots__ = ("pool_name", "device_name")
@@ -35,18 +32,10 @@ class DeviceIdentifier(_message.Message):
     DEVICE_NAME_FIELD_NUMBER: _ClassVar[int]
     pool_name: str
     device_name: str
-    def __init__(
-        self, pool_name: _Optional[str] = ..., device_name: _Optional[str] = ...
-    ) -> None: ...
+    def __init__(self, pool_name: _Optional[str] = ..., device_name: _Optional[str] = ...) -> None: ...
 
 class DeviceHealth(_message.Message):
-    __slots__ = (
-        "device",
-        "health",
-        "last_updated_time",
-        "health_check_timeout_seconds",
-        "message",
-    )
+    __slots__ = ("device", "health", "last_updated_time", "health_check_timeout_seconds", "message")
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     LAST_UPDATED_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -57,11 +46,4 @@ class DeviceHealth(_message.Message):
     last_updated_time: int
     health_check_timeout_seconds: int
     message: str
-    def __init__(
-        self,
-        device: _Optional[_Union[DeviceIdentifier, _Mapping]] = ...,
-        health: _Optional[_Union[HealthStatus, str]] = ...,
-        last_updated_time: _Optional[int] = ...,
-        health_check_timeout_seconds: _Optional[int] = ...,
-        message: _Optional[str] = ...,
-    ) -> None: ...
+    def __init__(self, device: _Optional[_Union[DeviceIdentifier, _Mapping]] = ..., health: _Optional[_Union[HealthStatus, str]] = ..., last_updated_time: _Optional[int] = ..., health_check_timeout_seconds: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...

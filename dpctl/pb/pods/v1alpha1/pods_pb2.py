@@ -4,46 +4,47 @@
 # source: dpctl/pb/pods/v1alpha1/pods.proto
 # Protobuf Python Version: 6.30.0
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 6, 30, 0, "", "dpctl/pb/pods/v1alpha1/pods.proto"
+    _runtime_version.Domain.PUBLIC,
+    6,
+    30,
+    0,
+    '',
+    'dpctl/pb/pods/v1alpha1/pods.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n!dpctl/pb/pods/v1alpha1/pods.proto\x12\x08v1alpha1"\x11\n\x0fListPodsRequest" \n\x10ListPodsResponse\x12\x0c\n\x04pods\x18\x01 \x03(\x0c"\x1f\n\rGetPodRequest\x12\x0e\n\x06podUID\x18\x01 \x01(\t"\x1d\n\x0eGetPodResponse\x12\x0b\n\x03pod\x18\x01 \x01(\x0c"\x12\n\x10WatchPodsRequest"@\n\x0eWatchPodsEvent\x12!\n\x04type\x18\x01 \x01(\x0e\x32\x13.v1alpha1.EventType\x12\x0b\n\x03pod\x18\x02 \x01(\x0c*]\n\tEventType\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\t\n\x05\x41\x44\x44\x45\x44\x10\x01\x12\x0c\n\x08MODIFIED\x10\x02\x12\x0b\n\x07\x44\x45LETED\x10\x03\x12\x19\n\x15INITIAL_SYNC_COMPLETE\x10\x04\x32\xd1\x01\n\x04Pods\x12\x43\n\x08ListPods\x12\x19.v1alpha1.ListPodsRequest\x1a\x1a.v1alpha1.ListPodsResponse"\x00\x12=\n\x06GetPod\x12\x17.v1alpha1.GetPodRequest\x1a\x18.v1alpha1.GetPodResponse"\x00\x12\x45\n\tWatchPods\x12\x1a.v1alpha1.WatchPodsRequest\x1a\x18.v1alpha1.WatchPodsEvent"\x00\x30\x01\x62\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!dpctl/pb/pods/v1alpha1/pods.proto\x12\x08v1alpha1\"\x11\n\x0fListPodsRequest\" \n\x10ListPodsResponse\x12\x0c\n\x04pods\x18\x01 \x03(\x0c\"\x1f\n\rGetPodRequest\x12\x0e\n\x06podUID\x18\x01 \x01(\t\"\x1d\n\x0eGetPodResponse\x12\x0b\n\x03pod\x18\x01 \x01(\x0c\"\x12\n\x10WatchPodsRequest\"@\n\x0eWatchPodsEvent\x12!\n\x04type\x18\x01 \x01(\x0e\x32\x13.v1alpha1.EventType\x12\x0b\n\x03pod\x18\x02 \x01(\x0c*]\n\tEventType\x12\x0f\n\x0bUNSPECIFIED\x10\x00\x12\t\n\x05\x41\x44\x44\x45\x44\x10\x01\x12\x0c\n\x08MODIFIED\x10\x02\x12\x0b\n\x07\x44\x45LETED\x10\x03\x12\x19\n\x15INITIAL_SYNC_COMPLETE\x10\x04\x32\xd1\x01\n\x04Pods\x12\x43\n\x08ListPods\x12\x19.v1alpha1.ListPodsRequest\x1a\x1a.v1alpha1.ListPodsResponse\"\x00\x12=\n\x06GetPod\x12\x17.v1alpha1.GetPodRequest\x1a\x18.v1alpha1.GetPodResponse\"\x00\x12\x45\n\tWatchPods\x12\x1a.v1alpha1.WatchPodsRequest\x1a\x18.v1alpha1.WatchPodsEvent\"\x00\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(
-    DESCRIPTOR, "dpctl.pb.pods.v1alpha1.pods_pb2", _globals
-)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dpctl.pb.pods.v1alpha1.pods_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_EVENTTYPE"]._serialized_start = 250
-    _globals["_EVENTTYPE"]._serialized_end = 343
-    _globals["_LISTPODSREQUEST"]._serialized_start = 47
-    _globals["_LISTPODSREQUEST"]._serialized_end = 64
-    _globals["_LISTPODSRESPONSE"]._serialized_start = 66
-    _globals["_LISTPODSRESPONSE"]._serialized_end = 98
-    _globals["_GETPODREQUEST"]._serialized_start = 100
-    _globals["_GETPODREQUEST"]._serialized_end = 131
-    _globals["_GETPODRESPONSE"]._serialized_start = 133
-    _globals["_GETPODRESPONSE"]._serialized_end = 162
-    _globals["_WATCHPODSREQUEST"]._serialized_start = 164
-    _globals["_WATCHPODSREQUEST"]._serialized_end = 182
-    _globals["_WATCHPODSEVENT"]._serialized_start = 184
-    _globals["_WATCHPODSEVENT"]._serialized_end = 248
-    _globals["_PODS"]._serialized_start = 346
-    _globals["_PODS"]._serialized_end = 555
+  DESCRIPTOR._loaded_options = None
+  _globals['_EVENTTYPE']._serialized_start=250
+  _globals['_EVENTTYPE']._serialized_end=343
+  _globals['_LISTPODSREQUEST']._serialized_start=47
+  _globals['_LISTPODSREQUEST']._serialized_end=64
+  _globals['_LISTPODSRESPONSE']._serialized_start=66
+  _globals['_LISTPODSRESPONSE']._serialized_end=98
+  _globals['_GETPODREQUEST']._serialized_start=100
+  _globals['_GETPODREQUEST']._serialized_end=131
+  _globals['_GETPODRESPONSE']._serialized_start=133
+  _globals['_GETPODRESPONSE']._serialized_end=162
+  _globals['_WATCHPODSREQUEST']._serialized_start=164
+  _globals['_WATCHPODSREQUEST']._serialized_end=182
+  _globals['_WATCHPODSEVENT']._serialized_start=184
+  _globals['_WATCHPODSEVENT']._serialized_end=248
+  _globals['_PODS']._serialized_start=346
+  _globals['_PODS']._serialized_end=555
 # @@protoc_insertion_point(module_scope)

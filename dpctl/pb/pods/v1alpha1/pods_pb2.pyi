@@ -14,7 +14,6 @@ class EventType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MODIFIED: _ClassVar[EventType]
     DELETED: _ClassVar[EventType]
     INITIAL_SYNC_COMPLETE: _ClassVar[EventType]
-
 UNSPECIFIED: EventType
 ADDED: EventType
 MODIFIED: EventType
@@ -53,6 +52,4 @@ class WatchPodsEvent(_message.Message):
     POD_FIELD_NUMBER: _ClassVar[int]
     type: EventType
     pod: bytes
-    def __init__(
-        self, type: _Optional[_Union[EventType, str]] = ..., pod: _Optional[bytes] = ...
-    ) -> None: ...
+    def __init__(self, type: _Optional[_Union[EventType, str]] = ..., pod: _Optional[bytes] = ...) -> None: ...
