@@ -1,0 +1,124 @@
+"""Which pod a UID is, and whether it still counts: the join of PodResources (names), checkpoint
+(UIDs), log directories (both) and the API server (both, with phases).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dpctl.model import Pod, PodHolding, PodName, Snapshot
+from dpctl.model.node import minor_version
+
+
+@dataclass(frozen=True, slots=True)
+class PodIdentity:
+    namespace: str | None
+    name: str | None
+    uid: str | None
+    active: bool | None
+    """Holds its devices still; None: cannot be told."""
+
+
+class Pods:
+    """Lookup tables over one snapshot; made once per join."""
+
+    def __init__(self, snap: Snapshot) -> None:
+        self._by_uid: dict[str, Pod] = {}
+        self._by_name: dict[tuple[str, str], Pod] = {}
+        for pod in snap.pods or ():
+            self._by_uid[pod.uid] = pod
+            if pod.config_hash:  # a static pod: the kubelet uses the manifest's hash as UID
+                self._by_uid[pod.config_hash] = pod
+            self._by_name[pod.namespace, pod.name] = pod
+        self._logs = {name.uid: name for name in snap.pod_names or ()}
+        self._uid_of_log = {(n.namespace, n.name): n.uid for n in snap.pod_names or ()}
+        self._listed: dict[tuple[str, str], PodHolding] = {}
+        if snap.pod_resources is not None:
+            self._listed = {(p.namespace, p.name): p for p in snap.pod_resources.pods}
+        self._list_read = snap.pod_resources is not None
+        self._matched = _match_uids(snap) if self._list_read and not self._by_uid else {}
+        self._api_read = snap.pods is not None
+        version = snap.node.kubelet_version if snap.node else snap.kubelet_version
+        self._list_is_active = (
+            snap.pod_resources is not None
+            and snap.pod_resources.version == "v1"
+            and (minor_version(version) or 0) >= 34
+        )
+
+    def by_uid(self, uid: str) -> PodIdentity:
+        """The pod of a checkpoint entry."""
+        pod = self._by_uid.get(uid)
+        if pod is not None:
+            return PodIdentity(pod.namespace, pod.name, uid, self._active(pod))
+        log = self._logs.get(uid)
+        if log is not None:
+            return PodIdentity(log.namespace, log.name, uid, self._active_by_name(log))
+        if self._api_read:
+            return PodIdentity(None, None, uid, False)
+        if uid in self._matched:
+            namespace, name = self._matched[uid]
+            return PodIdentity(namespace, name, uid, True)
+        # No log directory at all says more about where logs are kept than about the pod.
+        gone = False if self._logs and self._list_read else None
+        return PodIdentity(None, None, uid, gone)
+
+    def by_name(self, namespace: str, name: str) -> PodIdentity:
+        """The pod of a PodResources entry."""
+        pod = self._by_name.get((namespace, name))
+        if pod is not None:
+            return PodIdentity(namespace, name, pod.config_hash or pod.uid, self._active(pod))
+        uid = self._uid_of_log.get((namespace, name))
+        # The kubelet lists it and the API server was not asked, or does not have it yet: it counts.
+        return PodIdentity(namespace, name, uid, True)
+
+    def pod(self, namespace: str | None, name: str | None) -> Pod | None:
+        return None if namespace is None or name is None else self._by_name.get((namespace, name))
+
+    def kind(self, who: PodIdentity, container: str, *, listed: bool) -> str | None:
+        """`init`, `sidecar`, `app`; without the API server `init` for what only the checkpoint has
+        of a pod that List shows, else None."""
+        pod = self.pod(who.namespace, who.name)
+        if pod is not None:
+            return next((c.kind for c in pod.containers if c.name == container), None)
+        if listed or who.namespace is None or who.name is None:
+            return None
+        holding = self._listed.get((who.namespace, who.name))
+        return "init" if holding is not None else None
+
+    def _active(self, pod: Pod) -> bool:
+        if not pod.terminal:
+            return True
+        return self._list_is_active and (pod.namespace, pod.name) in self._listed
+
+    def _active_by_name(self, log: PodName) -> bool | None:
+        key = (log.namespace, log.name)
+        if self._api_read:
+            return False  # the API server does not have this UID: a pod of the same name is another
+        if self._list_read:
+            return key in self._listed and self._uid_of_log.get(key) == log.uid
+        return None
+
+
+def _match_uids(snap: Snapshot) -> dict[str, tuple[str, str]]:
+    """UIDs of the checkpoint to pods of List by what their containers hold: the last resort.
+
+    A dead pod's entry may name a device that another pod holds by now, so a pod that two UIDs could
+    be is left unnamed.
+    """
+    if snap.pod_resources is None or snap.checkpoint is None:
+        return {}
+    held: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for pod in snap.pod_resources.pods:
+        for container in pod.containers:
+            for device in container.devices:
+                key = (container.name, device.resource, device.device_id)
+                held.setdefault(key, set()).add((pod.namespace, pod.name))
+    candidates: dict[str, set[tuple[str, str]]] = {}
+    for entry in snap.checkpoint.allocations:
+        for device_id in entry.device_nodes():
+            pods = held.get((entry.container, entry.resource, device_id), set())
+            candidates.setdefault(entry.pod_uid, set()).update(pods)
+    single = {uid: next(iter(pods)) for uid, pods in candidates.items() if len(pods) == 1}
+    claims = Counter(single.values())
+    return {uid: pod for uid, pod in single.items() if claims[pod] == 1}

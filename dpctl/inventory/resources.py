@@ -1,0 +1,167 @@
+"""Snapshot → one row per resource."""
+
+from __future__ import annotations
+
+from dpctl import names
+from dpctl.inventory.connections import foreign_owners
+from dpctl.inventory.devices import Devices
+from dpctl.inventory.holders import is_active
+from dpctl.inventory.requests import effective_request
+from dpctl.inventory.rows import ResourceRow, ResourceState
+from dpctl.inventory.states import STATUS_PERIOD, Decision, Facts, decide
+from dpctl.model import Pod, Snapshot, Source
+from dpctl.text import natural_key
+
+
+def resource_rows(snap: Snapshot, joined: Devices | None = None) -> tuple[ResourceRow, ...]:
+    """All extended resources of the node, and names that pods or the checkpoint hold and the Node
+    lacks; in natural order."""
+    joined = joined or Devices(snap)
+    return tuple(_row(snap, joined, name) for name in sorted(_names(snap, joined), key=natural_key))
+
+
+def _names(snap: Snapshot, joined: Devices) -> set[str]:
+    found: set[str] = set()
+    if snap.node is not None:
+        found.update(snap.node.capacity, snap.node.allocatable)
+    if snap.checkpoint is not None:
+        found.update(snap.checkpoint.registered)
+    found.update(resource for resource, _ in joined.holders)
+    found.update(joined.connections.keys_of)
+    found.update(s.name for s in snap.registry or () if s.type == "DevicePlugin" and s.name)
+    if snap.allocatable is not None:
+        found.update(device.resource for device in snap.allocatable.devices)
+    for pod in snap.pods or ():
+        if not pod.terminal:
+            found.update(_requested_names(pod))
+    return {name for name in found if not names.is_native(name)}
+
+
+def _requested_names(pod: Pod) -> set[str]:
+    found = {name for container in pod.containers for name in container.requests}
+    return {name for name in found | set(pod.pod_requests) if not names.is_native(name)}
+
+
+def _row(snap: Snapshot, joined: Devices, resource: str) -> ResourceRow:
+    connections, node = joined.connections, snap.node
+    connected, served = connections.connected(resource), connections.served(resource)
+    registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
+    decision = decide_resource(snap, joined, resource)
+    healthy = None if connected.value is None else len(joined.healthy(resource))
+    allocated = joined.allocated(resource)
+    endpoints, inferred = connections.endpoints(resource)
+    return ResourceRow(
+        resource=resource,
+        state=decision.state,
+        evidence=decision.evidence,
+        missing_sources=decision.missing,
+        healthy=healthy,
+        total=joined.capacity(resource),
+        allocated=None if allocated is None else len(allocated),
+        free=joined.free(resource),
+        numa=joined.numa_counts(resource),
+        endpoints=endpoints,
+        endpoints_inferred=inferred,
+        capacity=node.capacity.get(resource) if node else None,
+        allocatable=node.allocatable.get(resource) if node else None,
+        node_read=node is not None,
+        registered=None if registered is None else len(set(registered)),
+        tracked=None if snap.checkpoint is None else registered is not None,
+        connected=connected.value,
+        connected_inferred=connected.inferred,
+        served=True if connected.value else served.value,
+        kubelet=_offered(snap, resource),
+        requested=requested(snap, resource),
+        owners=None
+        if node is None or node.owners is None
+        else tuple(node.owners.get(resource, ())),
+        notes=_notes(snap, joined, decision, resource),
+    )
+
+
+def decide_resource(snap: Snapshot, joined: Devices, resource: str) -> Decision:
+    """The state of one resource, with its evidence."""
+    connections = joined.connections
+    registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
+    age = None
+    if snap.checkpoint and snap.checkpoint.modified is not None and snap.collected_at is not None:
+        age = snap.collected_at - snap.checkpoint.modified
+    device_class = next(
+        (c.name for c in snap.device_classes or () if c.extended_resource_name == resource), None
+    )
+    return decide(
+        Facts(
+            resource=resource,
+            node=snap.node,
+            connected=connections.connected(resource),
+            served=connections.served(resource),
+            tracked=None if snap.checkpoint is None else registered is not None,
+            healthy=len(set(registered or ())),
+            checkpoint_age=age,
+            status_period=status_period(snap),
+            used_by_pods=_used_by_pods(snap, joined, resource),
+            device_class=device_class,
+        )
+    )
+
+
+def requested(snap: Snapshot, resource: str) -> int | None:
+    """Effective requests of the non-terminal pods bound to the node; None: pods not read."""
+    if snap.pods is None:
+        return None
+    return sum(effective_request(pod, resource) for pod in snap.pods if not pod.terminal)
+
+
+def status_period(snap: Snapshot) -> float:
+    """Seconds between two looks of the kubelet at its Node, jitter included."""
+    text = (snap.kubelet_config or {}).get("nodeStatusUpdateFrequency")
+    seconds = _go_seconds(text) if isinstance(text, str) else None
+    return seconds * 1.04 if seconds else STATUS_PERIOD
+
+
+def _go_seconds(text: str) -> float | None:
+    """Go's duration text (`10s`, `1m30s`, `500ms`) in seconds; None for anything else."""
+    import re
+
+    parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s)", text)
+    if not parts or "".join(n + u for n, u in parts) != text:
+        return None
+    return sum(float(n) * {"h": 3600, "m": 60, "s": 1, "ms": 0.001}[u] for n, u in parts)
+
+
+def _used_by_pods(snap: Snapshot, joined: Devices, resource: str) -> bool | None:
+    if any(
+        held == resource and any(is_active(h) for h in holders)
+        for (held, _), holders in joined.holders.items()
+    ):
+        return True
+    asked = requested(snap, resource)
+    return None if asked is None else asked > 0
+
+
+def _offered(snap: Snapshot, resource: str) -> int | None:
+    if snap.allocatable is None:
+        return None
+    return len({d.device_id for d in snap.allocatable.devices if d.resource == resource})
+
+
+def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -> tuple[str, ...]:
+    notes: list[str] = []
+    if decision.state in (ResourceState.STALE, ResourceState.GHOST, ResourceState.UNKNOWN):
+        waiting = [x.endpoint for x in joined.connections.unclaimed()]
+        if waiting:
+            notes.append(f"may be served by {', '.join(waiting)}, whose resource is not known")
+    row = snap.source(Source.DEVICE_CLASSES)
+    unread = row is not None and not row.read
+    if unread and decision.state in (ResourceState.ABSENT, ResourceState.STALE):
+        notes.append("DeviceClasses not read")
+    if snap.checkpoint is not None and not snap.checkpoint.verified:
+        notes.append("checkpoint does not verify: a kubelet starts without it")
+    node = snap.node
+    owners = foreign_owners(node, resource) if node is not None else ()
+    if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):
+        notes.append(f"capacity was last written by {', '.join(owners)}")
+    offered, healthy = _offered(snap, resource), len(joined.healthy(resource))
+    if offered is not None and joined.connected(resource) and offered != healthy:
+        notes.append(f"GetAllocatableResources offers {offered} of the {healthy} healthy devices")
+    return tuple(notes)

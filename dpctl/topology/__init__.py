@@ -1,0 +1,1 @@
+"""Pure topology arithmetic: alignment verdicts over NUMA node sets."""
