@@ -6,9 +6,8 @@ Types only: no view is declared here (that is `views.py`), nothing is written (t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from dpctl.text import escape, natural_key
 
@@ -29,8 +28,7 @@ UNKNOWN: Final = Unknown.UNKNOWN
 """It exists, and nobody could say what it is: `?` in a table, null in a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[Row]):
+class Column(NamedTuple, Generic[Row]):
     """One column of a view; table, wide, csv and the dashboard all show it.
 
     `path` is the dotted path of the value in the row's document (`numaNodes`, `node.capacity`):
@@ -49,8 +47,7 @@ class Column(Generic[Row]):
     """Colour on a terminal; the text must say it without."""
 
 
-@dataclass(frozen=True, slots=True)
-class View(Generic[Row]):
+class View(NamedTuple, Generic[Row]):
     """How rows of one type are shown, in every format."""
 
     kind: str

@@ -11,10 +11,9 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpctl.columns import Row, Time, Unknown, View
 
@@ -26,8 +25,7 @@ HIDDEN_IN_SOURCES = "seconds"
 """How long a reading took would differ at every replay of the same bundle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What a list says beside its items."""
 
     collected_at: Time | None = None
@@ -105,7 +103,36 @@ def camel_case(name: str) -> str:
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def key_of(field: Field[Any]) -> str | None:
+class RowField(NamedTuple):
+    """One field of a row type, as far as documents and schemas look at it."""
+
+    name: str
+    annotation: str
+    """As written."""
+    metadata: Mapping[str, Any]
+    """Of a dataclass field; a named tuple's has none."""
+
+
+@cache
+def fields_of(row_type: type) -> tuple[RowField, ...]:
+    """Fields in order, of a named tuple or a dataclass. `TypeError` for anything else."""
+    names: tuple[str, ...] | None = getattr(row_type, "_fields", None)
+    if names is not None:
+        hints = row_type.__annotations__
+        return tuple(RowField(name, _text(hints[name]), {}) for name in names)
+    from dataclasses import fields, is_dataclass  # a row that is none of ours
+
+    if not is_dataclass(row_type):
+        raise TypeError(f"{row_type.__name__} is neither a named tuple nor a dataclass")
+    return tuple(RowField(f.name, _text(f.type), f.metadata) for f in fields(row_type))
+
+
+def _text(annotation: object) -> str:
+    """Under `from __future__ import annotations` a string, which `NamedTuple` wraps."""
+    return str(getattr(annotation, "__forward_arg__", annotation))
+
+
+def key_of(field: RowField) -> str | None:
     """The JSON key of a field; None: not in the document."""
     if "json" in field.metadata:
         key: str | None = field.metadata["json"]
@@ -113,22 +140,18 @@ def key_of(field: Field[Any]) -> str | None:
     return None if field.name.startswith("_") else camel_case(field.name)
 
 
-_TIME = re.compile(r"\bTime\b")
+_TIME = re.compile(r"\bTime\b|'time'")
 
 
-def is_time(field: Field[Any]) -> bool:
+def is_time(field: RowField) -> bool:
     """Whether its numbers are Unix seconds. Told from the annotation's text: resolving type hints
     costs more than writing the rows."""
-    if field.name.endswith("_at") or field.type is Time:
-        return True
-    return isinstance(field.type, str) and _TIME.search(field.type) is not None
+    return field.name.endswith("_at") or _TIME.search(field.annotation) is not None
 
 
 @cache
 def _plan(row_type: type) -> tuple[tuple[str, str, bool], ...]:
-    if not is_dataclass(row_type):
-        raise TypeError(f"{row_type.__name__} is no dataclass")
-    keys = ((field, key_of(field)) for field in fields(row_type))
+    keys = ((field, key_of(field)) for field in fields_of(row_type))
     return tuple((field.name, key, is_time(field)) for field, key in keys if key is not None)
 
 
@@ -152,7 +175,7 @@ def _plain(value: object, moment: bool) -> Any:
         if moment:
             return rfc3339(value)
         return value if isinstance(value, int) or math.isfinite(value) else None
-    if isinstance(value, _LISTS):
+    if isinstance(value, _LISTS) and not hasattr(value, "_fields"):
         return [_plain(item, moment) for item in value]
     if isinstance(value, Mapping):
         return {_mapping_key(key): _plain(item, moment) for key, item in value.items()}

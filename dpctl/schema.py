@@ -13,13 +13,13 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Any, Literal, Union, get_args, get_origin
 
 from dpctl.columns import Unknown
-from dpctl.documents import API_VERSION, HIDDEN_IN_SOURCES, Envelope, is_time, key_of
+from dpctl.documents import API_VERSION, HIDDEN_IN_SOURCES, Envelope, fields_of, is_time, key_of
 from dpctl.model import SourceRow
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -74,7 +74,7 @@ def _definition(row_type: type, definitions: dict[str, Schema]) -> Schema:
         definitions[name] = {}  # holds the place: a type may contain itself
         hints = typing.get_type_hints(row_type, include_extras=True)
         properties: dict[str, Schema] = {}
-        for field in fields(row_type):
+        for field in fields_of(row_type):
             key = key_of(field)
             if key is None or (row_type is SourceRow and field.name == HIDDEN_IN_SOURCES):
                 continue
@@ -101,7 +101,7 @@ def _type(hint: Any, moment: bool, definitions: dict[str, Schema]) -> Schema:
         return dict(_SIMPLE[hint])
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [member.value for member in hint]}
-    if is_dataclass(hint):
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
         return _definition(typing.cast(type, hint), definitions)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _type(arguments[1], moment, definitions)}

@@ -66,7 +66,7 @@ def test_odd_values() -> None:
 
 
 def test_only_dataclasses_have_documents() -> None:
-    with pytest.raises(TypeError, match="int is no dataclass"):
+    with pytest.raises(TypeError, match="int is neither"):
         document(3)
 
 

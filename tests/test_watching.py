@@ -80,7 +80,7 @@ def test_a_pipe_gets_the_first_reading_and_then_what_changed() -> None:
 
 def test_an_age_that_grows_is_no_change() -> None:
     assert watched([(TEN,), (replace(TEN, age=9000),)])[1] == ""
-    counted = replace(GPUS, volatile=frozenset())
+    counted = GPUS._replace(volatile=frozenset())
     assert "CHANGED" in watched([(TEN,), (replace(TEN, age=9000),)], counted)[1]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dpctl.errors import BadDataError
@@ -226,15 +226,11 @@ def _kubelet(field: Field) -> Kubelet:
 
 
 def _plain(value: object) -> object:
-    """A dataclass as a JSON object, its times as text."""
-    if is_dataclass(value) and not isinstance(value, type):
+    """A record as a JSON object, its times as text."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {
-            _camel(field.name): (
-                _time(getattr(value, field.name))
-                if field.name in _TIMES
-                else _plain(getattr(value, field.name))
-            )
-            for field in fields(value)
+            _camel(name): _time(item) if name in _TIMES else _plain(item)
+            for name, item in zip(value._fields, value, strict=True)
         }
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -20,7 +20,7 @@ from dpctl.env.layouts import (
 )
 from dpctl.env.machine import Machine
 from dpctl.env.places import DEFAULT_MESSAGE_SIZE, DEFAULT_TIMEOUT, Env, Place, Settings
-from dpctl.env.reading import exists, read_limited
+from dpctl.env.reading import CONSTRUCTOR_ERRORS, exists, read_limited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _pod_logs_dir(data: bytes) -> str | None:
 
     try:
         document = yaml.safe_load(data)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
+    except (yaml.YAMLError, RecursionError, *CONSTRUCTOR_ERRORS):
         return None  # whoever reads the configuration itself says so
     value = document.get("podLogsDir") if isinstance(document, dict) else None
     return value if isinstance(value, str) and value.startswith("/") else None

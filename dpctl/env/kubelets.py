@@ -9,7 +9,7 @@ those count that run as root or as ourselves, and are not in a pod unless they s
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpctl.env.layouts import CERTIFICATE, CERTIFICATES, DEFAULT_ROOT
 from dpctl.env.reading import read_limited, resolve_inside
@@ -57,8 +57,7 @@ _LONGEST_COMMAND_LINE = 256 << 10
 _LARGEST_FILE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class KubeletProcess:
+class KubeletProcess(NamedTuple):
     pid: int
     kind: str
     """`kubelet`, or the program that embeds it: `k3s`, `kubelite`, …"""

@@ -42,6 +42,10 @@ def read_limited(path: str, limit: int) -> bytes:
         os.close(descriptor)
 
 
+CONSTRUCTOR_ERRORS = (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError)
+"""What PyYAML raises besides YAMLError when a tag does not fit its value (`!!int ''`)."""
+
+
 def resolve_inside(root: str, path: str) -> str:
     """Where `path` leads when `root` is taken for `/`: links resolved inside it, `..` stops at it.
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpctl import names
 from dpctl.inventory.served import Candidate, Service, attribute
@@ -14,8 +14,7 @@ from dpctl.model import DirectoryEntry, Node, Snapshot, Source
 from dpctl.quantity import count
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A tri-state with its reasons."""
 
     value: bool | None
@@ -41,9 +40,11 @@ class Connections:
         for key, service in self.services.items():
             self.keys_of.setdefault(service.resource, []).append(key)
         self._by_registry = self._registry_resources()
-        self._unnamed_connected = [
-            x for k, x in self.listener.items() if x.connected and k not in self.services
-        ]
+        self._unnamed_connected = sum(
+            x.connected and k not in self.services for k, x in self.listener.items()
+        )
+        self._names_left = sum(not self._named_connected(n) for n in self.tracked)
+        self._attributed = {self.candidates[k].endpoint for k in self.services}
 
     def endpoints(self, resource: str) -> tuple[tuple[str, ...], bool]:
         """Sockets that serve the resource, and whether that is inferred."""
@@ -93,15 +94,13 @@ class Connections:
                 return Verdict(True, text, service.inferred)
         if any(is_connected for _, is_connected in self._by_registry.get(resource, ())):
             return Verdict(True, "the kubelet is connected to its plugins_registry socket")
-        if resource not in self.tracked:
+        if self.snap.checkpoint is None or resource not in self.snap.checkpoint.registered:
             if self.snap.checkpoint is None:
                 return Verdict(None, "checkpoint not read", missing=(Source.CHECKPOINT,))
             return Verdict(False, "the kubelet is connected to no socket of it")
-        waiting = self._unnamed_connected
-        names_left = [n for n in self.tracked if not self._named_connected(n)]
-        if not waiting:
+        if not self._unnamed_connected:
             return Verdict(False, "the kubelet is connected to no socket of it")
-        if len(waiting) == len(names_left):
+        if self._unnamed_connected == self._names_left:
             text = "as many connected sockets without a name as tracked names left: it has one"
             return Verdict(True, text)
         verdict = self._connected_by_node(resource)
@@ -156,9 +155,10 @@ class Connections:
     def _younger_socket(self, resource: str, than: float) -> str | None:
         """A socket file of the resource (or of nobody known) that is younger than kubelet.sock."""
         own = {self.candidates[k].endpoint for k in self.keys_of.get(resource, [])}
-        others = {self.candidates[k].endpoint for k in self.services} - own
         for entry in socket_files(self.snap):
-            if entry.name in others or entry.modified is None or entry.modified <= than:
+            if entry.name in self._attributed and entry.name not in own:
+                continue
+            if entry.modified is None or entry.modified <= than:
                 continue
             return entry.name
         return None
@@ -181,10 +181,13 @@ class Connections:
                     connected=listener.connected,
                 )
             return found
-        for entry in socket_files(snap):
-            answer = info.get(entry.name)
+        names = dict.fromkeys(entry.name for entry in socket_files(snap))
+        # A bundle may have a plugin's recorded answers without a listing that names its socket.
+        names.update(dict.fromkeys(p.endpoint for p in snap.plugins or ()))
+        for endpoint in names:
+            answer = info.get(endpoint)
             name = answer.name if answer is not None else None
-            found[entry.name] = Candidate(entry.name, entry.name, name, None, None)
+            found[endpoint] = Candidate(endpoint, endpoint, name, None, None)
         return found
 
     def _registry_resources(self) -> dict[str, list[tuple[str, bool]]]:

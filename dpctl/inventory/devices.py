@@ -25,9 +25,14 @@ class Devices:
         self._connected: dict[str, bool | None] = {}
         self._healthy: dict[str, frozenset[str]] = {}
         self._lost_ids: dict[str, frozenset[str]] = {}
+        self.offered: dict[str, set[str]] = {}
+        """IDs that GetAllocatableResources offers, by resource."""
+        self.held = {r for (r, _), found in self.holders.items() if any(map(is_active, found))}
+        """Resources that an active pod holds something of."""
         self._ids: dict[str, dict[str, set[Source]]] = {}
         self._numa: dict[Key, tuple[int, ...] | None] = {}
         self._words: dict[Key, HealthWord] = {}
+        self._listed: dict[Key, bool] = {}
         self._collect()
 
     def _collect(self) -> None:
@@ -53,12 +58,27 @@ class Devices:
             self._forget_untold_topology()
         for device in snap.allocatable.devices if snap.allocatable else ():
             self._know(device.resource, device.device_id, Source.ALLOCATABLE)
+            self.offered.setdefault(device.resource, set()).add(device.device_id)
             self._numa[device.resource, device.device_id] = device.numa_nodes
+        self._collect_recorded()
         for bound in snap.pods or ():
             if not bound.terminal:
                 for status in bound.containers:
                     for word in status.health:
                         self._words[word.resource, word.device_id] = word
+
+    def _collect_recorded(self) -> None:
+        """A bundle may hold what a plugin listed: then unhealthy devices have names."""
+        endpoints = {c.endpoint: key for key, c in self.connections.candidates.items()}
+        for plugin in self.snap.plugins or ():
+            service = self.connections.services.get(endpoints.get(plugin.endpoint, ""))
+            if service is None:
+                continue
+            for listed in plugin.recorded_devices or ():
+                key = (service.resource, listed.device_id)
+                self._know(*key, Source.PLUGINS)
+                self._numa[key] = listed.numa_nodes
+                self._listed[key] = listed.health == "Healthy"  # the last of duplicates wins
 
     def _forget_untold_topology(self) -> None:
         """v1alpha1 tells no topology: without another source it is unknown, not absent."""
@@ -185,6 +205,8 @@ class Devices:
     def _lost(self, resource: str, device_id: str) -> DeviceState:
         """Not among the healthy: unhealthy, or no longer in the plugin's list at all."""
         word = self._words.get((resource, device_id))
+        if self._listed.get((resource, device_id)) is False:
+            return DeviceState.UNHEALTHY
         capacity, healthy = self.capacity(resource), self.healthy(resource)
         if word is not None and word.health == "Unhealthy":
             return DeviceState.UNHEALTHY
@@ -207,11 +229,13 @@ class Devices:
         capacity = self.capacity(resource)
         if capacity is None or not self.connected(resource):
             return []
-        held = sum(
+        named = sum(
             self._lost(resource, device_id) is DeviceState.UNHEALTHY
-            for device_id in self.lost(resource)
+            for device_id in self._ids.get(resource, ())
+            if device_id not in self.healthy(resource)
+            and (device_id in self.lost(resource) or (resource, device_id) in self._listed)
         )
-        unseen = capacity - len(self.healthy(resource)) - held
+        unseen = capacity - len(self.healthy(resource)) - named
         if unseen <= 0:
             return []
         return [

@@ -31,6 +31,13 @@ def plugin_rows(snap: Snapshot) -> tuple[PluginRow, ...]:
         _file_row(snap, connections, pods, entry, probes.get(entry.name), linked.get(entry.name))
         for entry in socket_files(snap)
     ]
+    listed = {entry.name for entry in socket_files(snap)}
+    # A bundle may have a plugin's recorded answers without a listing that names its socket.
+    rows += [
+        _file_row(snap, connections, pods, _unseen_entry(probe.endpoint), probe, None)
+        for probe in snap.plugins or ()
+        if probe.endpoint not in listed
+    ]
     rows += [
         _listener_row(snap, connections, pods, listener)
         for listener in connections.facts.listeners
@@ -40,6 +47,11 @@ def plugin_rows(snap: Snapshot) -> tuple[PluginRow, ...]:
     return tuple(
         sorted(rows, key=lambda r: (r.directory, natural_key(r.endpoint), r.pid or 0, r.state))
     )
+
+
+def _unseen_entry(name: str) -> DirectoryEntry:
+    """A socket file that is known by name alone."""
+    return DirectoryEntry(name, "socket", 0, 0, 0, None, None, None)
 
 
 def _file_row(

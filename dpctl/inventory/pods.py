@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpctl.model import Pod, PodHolding, PodName, Snapshot
 from dpctl.model.node import minor_version
 
 
-@dataclass(frozen=True, slots=True)
-class PodIdentity:
+class PodIdentity(NamedTuple):
     namespace: str | None
     name: str | None
     uid: str | None

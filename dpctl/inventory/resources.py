@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dpctl import names
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.holders import is_active
 from dpctl.inventory.requests import effective_request
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.inventory.states import STATUS_PERIOD, Decision, Facts, decide
@@ -17,23 +18,22 @@ def resource_rows(snap: Snapshot, joined: Devices | None = None) -> tuple[Resour
     """All extended resources of the node, and names that pods or the checkpoint hold and the Node
     lacks; in natural order."""
     joined = joined or Devices(snap)
-    return tuple(_row(snap, joined, name) for name in sorted(_names(snap, joined), key=natural_key))
+    asked = requests(snap)
+    ordered = sorted(_names(snap, joined, asked), key=natural_key)
+    return tuple(_row(snap, joined, name, asked) for name in ordered)
 
 
-def _names(snap: Snapshot, joined: Devices) -> set[str]:
+def _names(snap: Snapshot, joined: Devices, asked: Mapping[str, int]) -> set[str]:
     found: set[str] = set()
     if snap.node is not None:
         found.update(snap.node.capacity, snap.node.allocatable)
     if snap.checkpoint is not None:
         found.update(snap.checkpoint.registered)
     found.update(resource for resource, _ in joined.holders)
+    found.update(asked)
+    found.update(joined.offered)
     found.update(joined.connections.keys_of)
     found.update(s.name for s in snap.registry or () if s.type == "DevicePlugin" and s.name)
-    if snap.allocatable is not None:
-        found.update(device.resource for device in snap.allocatable.devices)
-    for pod in snap.pods or ():
-        if not pod.terminal:
-            found.update(_requested_names(pod))
     return {name for name in found if not names.is_native(name)}
 
 
@@ -42,11 +42,11 @@ def _requested_names(pod: Pod) -> set[str]:
     return {name for name in found | set(pod.pod_requests) if not names.is_native(name)}
 
 
-def _row(snap: Snapshot, joined: Devices, resource: str) -> ResourceRow:
+def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int]) -> ResourceRow:
     connections, node = joined.connections, snap.node
     connected, served = connections.connected(resource), connections.served(resource)
     registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
-    decision = decide_resource(snap, joined, resource)
+    decision = decide_resource(snap, joined, resource, asked)
     healthy = None if connected.value is None else len(joined.healthy(resource))
     allocated = joined.allocated(resource)
     endpoints, inferred = connections.endpoints(resource)
@@ -70,8 +70,8 @@ def _row(snap: Snapshot, joined: Devices, resource: str) -> ResourceRow:
         connected=connected.value,
         connected_inferred=connected.inferred,
         served=True if connected.value else served.value,
-        kubelet=_offered(snap, resource),
-        requested=requested(snap, resource),
+        kubelet=None if snap.allocatable is None else len(joined.offered.get(resource, ())),
+        requested=None if snap.pods is None else asked.get(resource, 0),
         owners=None
         if node is None or node.owners is None
         else tuple(node.owners.get(resource, ())),
@@ -79,13 +79,18 @@ def _row(snap: Snapshot, joined: Devices, resource: str) -> ResourceRow:
     )
 
 
-def decide_resource(snap: Snapshot, joined: Devices, resource: str) -> Decision:
-    """The state of one resource, with its evidence."""
+def decide_resource(
+    snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int]
+) -> Decision:
+    """The state of one resource, with its evidence. `asked`: see `requests`."""
     connections = joined.connections
     registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
     age = None
     if snap.checkpoint and snap.checkpoint.modified is not None and snap.collected_at is not None:
         age = snap.collected_at - snap.checkpoint.modified
+    used: bool | None = resource in joined.held or asked.get(resource, 0) > 0
+    if not used and snap.pods is None:
+        used = None
     device_class = next(
         (c.name for c in snap.device_classes or () if c.extended_resource_name == resource), None
     )
@@ -99,17 +104,21 @@ def decide_resource(snap: Snapshot, joined: Devices, resource: str) -> Decision:
             healthy=len(set(registered or ())),
             checkpoint_age=age,
             status_period=status_period(snap),
-            used_by_pods=_used_by_pods(snap, joined, resource),
+            used_by_pods=used,
             device_class=device_class,
         )
     )
 
 
-def requested(snap: Snapshot, resource: str) -> int | None:
-    """Effective requests of the non-terminal pods bound to the node; None: pods not read."""
-    if snap.pods is None:
-        return None
-    return sum(effective_request(pod, resource) for pod in snap.pods if not pod.terminal)
+def requests(snap: Snapshot) -> dict[str, int]:
+    """Effective requests of the non-terminal pods bound to the node, by resource, extended ones
+    and malformed names alike."""
+    total: dict[str, int] = {}
+    for pod in snap.pods or ():
+        if not pod.terminal:
+            for name in _requested_names(pod):
+                total[name] = total.get(name, 0) + effective_request(pod, name)
+    return total
 
 
 def status_period(snap: Snapshot) -> float:
@@ -129,22 +138,6 @@ def _go_seconds(text: str) -> float | None:
     return sum(float(n) * {"h": 3600, "m": 60, "s": 1, "ms": 0.001}[u] for n, u in parts)
 
 
-def _used_by_pods(snap: Snapshot, joined: Devices, resource: str) -> bool | None:
-    if any(
-        held == resource and any(is_active(h) for h in holders)
-        for (held, _), holders in joined.holders.items()
-    ):
-        return True
-    asked = requested(snap, resource)
-    return None if asked is None else asked > 0
-
-
-def _offered(snap: Snapshot, resource: str) -> int | None:
-    if snap.allocatable is None:
-        return None
-    return len({d.device_id for d in snap.allocatable.devices if d.resource == resource})
-
-
 def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -> tuple[str, ...]:
     notes: list[str] = []
     if decision.state in (ResourceState.STALE, ResourceState.GHOST, ResourceState.UNKNOWN):
@@ -161,7 +154,7 @@ def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -
     owners = foreign_owners(node, resource) if node is not None else ()
     if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):
         notes.append(f"capacity was last written by {', '.join(owners)}")
-    offered, healthy = _offered(snap, resource), len(joined.healthy(resource))
-    if offered is not None and joined.connected(resource) and offered != healthy:
+    offered, healthy = len(joined.offered.get(resource, ())), len(joined.healthy(resource))
+    if snap.allocatable is not None and joined.connected(resource) and offered != healthy:
         notes.append(f"GetAllocatableResources offers {offered} of the {healthy} healthy devices")
     return tuple(notes)

@@ -7,8 +7,8 @@ unknown; where the two differ a neighbouring field says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class ResourceState(StrEnum):
@@ -39,8 +39,7 @@ class DeviceState(StrEnum):
     FREE = "Free"
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRow:
+class ResourceRow(NamedTuple):
     """One resource of the node."""
 
     resource: str
@@ -79,8 +78,7 @@ class ResourceRow:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """A container that has a device, by PodResources, the checkpoint or both."""
 
     namespace: str | None
@@ -101,12 +99,11 @@ class Holder:
         return f"{pod}/{self.container}{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
+class DeviceRow(NamedTuple):
     """One device, or (`device` null) the unhealthy ones whose IDs no harmless source tells."""
 
     device: str | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls on a row
     """1; more only where `device` is null."""
     resource: str
     health: str | None
@@ -124,8 +121,7 @@ class DeviceRow:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(NamedTuple):
     """Devices of one resource taken together (`--group-by`)."""
 
     group: str
@@ -137,22 +133,19 @@ class GroupRow:
     device_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeldDevice:
+class HeldDevice(NamedTuple):
     id: str
     numa_nodes: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class HeldMemory:
+class HeldMemory(NamedTuple):
     type: str
     size: int
     """Bytes."""
     numa_nodes: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class AskedMount:
+class AskedMount(NamedTuple):
     container_path: str
     host_path: str
     read_only: bool
@@ -160,16 +153,14 @@ class AskedMount:
     """On the host; null: not looked (a bundle, or nobody asked)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedDevice:
+class AskedDevice(NamedTuple):
     container_path: str
     host_path: str
     permissions: str
     exists: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class PluginAnswer:
+class PluginAnswer(NamedTuple):
     """What the plugin asked the runtime to give this container for this resource."""
 
     envs: Mapping[str, str]
@@ -179,8 +170,7 @@ class PluginAnswer:
     cdi_devices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerRow:
+class ContainerRow(NamedTuple):
     """What one container holds of one resource (or claim, or nothing but CPUs and memory)."""
 
     namespace: str | None
@@ -210,8 +200,7 @@ class ContainerRow:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FailedPodRow:
+class FailedPodRow(NamedTuple):
     """A pod that the kubelet rejected at admission."""
 
     namespace: str
@@ -224,8 +213,7 @@ class FailedPodRow:
     """Extended resources only."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRow:
+class PluginRow(NamedTuple):
     """One plugin socket or live listener."""
 
     endpoint: str
@@ -252,8 +240,7 @@ class PluginRow:
     detail: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class UserRow:
+class UserRow(NamedTuple):
     """Answer to `who`: a container that holds a device, or a process that has its node open."""
 
     what: str

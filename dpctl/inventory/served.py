@@ -8,17 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from dpctl.model import Process
 
-_BY_PROCESS = 5
-"""Score of a name that the process itself tells; below: only its socket's name."""
 
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A plugin socket whose resource is wanted."""
 
     key: str
@@ -30,8 +26,7 @@ class Candidate:
     """None: cannot be told (a bundle without a table)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     resource: str
     inferred: bool
     evidence: str
@@ -89,12 +84,17 @@ def _by_evidence(
 ) -> dict[str, Service]:
     """The best-founded matches of one pass; a tie decides nothing. A second instance of a resource
     that has its socket already must name it in full, by its process."""
+    known = dict.fromkeys(names)
+    free = [name for name in known if name not in taken]
+    look_at_names = len(left) * len(free) <= _MOST_PAIRS
     scored: dict[str, list[tuple[int, str, str]]] = {}
     for candidate in left:
-        for name in dict.fromkeys(names):
-            score, why = _score(candidate, name)
-            if score and (name not in taken or score >= _BY_PROCESS):
-                scored.setdefault(candidate.key, []).append((score, name, why))
+        found = _by_process(candidate.process, known)
+        if not found and look_at_names:
+            scores = ((name, *_socket_name_score(candidate.endpoint, name)) for name in free)
+            found = [(score, name, why) for name, score, why in scores if score]
+        if found:
+            scored[candidate.key] = found
     best: dict[str, tuple[int, str, str]] = {}
     for key, found in scored.items():
         found.sort(key=lambda item: -item[0])
@@ -117,19 +117,27 @@ def _by_evidence(
     return result
 
 
-def _score(candidate: Candidate, name: str) -> tuple[int, str]:
-    process = candidate.process
-    if process is not None:
-        if any(_mentions(argument, name) for argument in process.arguments):
-            return _BY_PROCESS + 1, "named in the arguments of its process"
-        if any(_mentions(value, name) for value in process.environment.values()):
-            return _BY_PROCESS, "named in the environment of its process"
-    return _socket_name_score(candidate.endpoint, name)
+# Which names a process mentions: whole words of its texts, so that a name is never found as a part
+# of a longer one (`nvidia.com/gpu` in `nvidia.com/gpu.shared`).
+_WORD = re.compile(r"[A-Za-z0-9._/-]+")
+
+# A hostile Node may have 10^5 keys and a directory 10^3 sockets: beyond this the sockets' names,
+# which have to be held against every key, are not looked at.
+_MOST_PAIRS = 500_000
 
 
-def _mentions(text: str, name: str) -> bool:
-    """Whether the whole resource name stands in the text, not as a part of a longer one."""
-    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", text) is not None
+def _by_process(process: Process | None, known: Mapping[str, None]) -> list[tuple[int, str, str]]:
+    if process is None:
+        return []
+    named = [w for w in _words(process.arguments) if w in known]
+    if named:
+        return [(6, name, "named in the arguments of its process") for name in named]
+    named = [w for w in _words(process.environment.values()) if w in known]
+    return [(5, name, "named in the environment of its process") for name in named]
+
+
+def _words(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(word.rstrip(".") for text in texts for word in _WORD.findall(text))
 
 
 def _socket_name_score(endpoint: str, name: str) -> tuple[int, str]:
@@ -166,11 +174,3 @@ def _decoded_parts(stem: str) -> list[str]:
         except (binascii.Error, UnicodeDecodeError, ValueError):
             continue
     return found
-
-
-def names_by_resource(services: Mapping[str, Service]) -> dict[str, list[str]]:
-    """Resource to the keys of the candidates that serve it."""
-    result: dict[str, list[str]] = {}
-    for key, service in services.items():
-        result.setdefault(service.resource, []).append(key)
-    return result

@@ -8,15 +8,14 @@ path than the kubelet dials, and a table of another network namespace is empty w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpctl.model import DirectoryEntry, Kubelet, Snapshot, UnixSocket
 
 KUBELET_SOCKET = "kubelet.sock"
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """A live listener of device-plugins/ (or one that cannot be told not to be)."""
 
     endpoint: str
@@ -30,8 +29,7 @@ class Listener:
     """By this kubelet."""
 
 
-@dataclass(frozen=True, slots=True)
-class SocketFacts:
+class SocketFacts(NamedTuple):
     """What the table proves. Without trust there are no listeners, and `why` says what lacks."""
 
     trusted: bool

@@ -6,7 +6,7 @@ undecidable row makes the resource Unknown, except that Malformed and Foreign ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpctl import names
 from dpctl.inventory.connections import Verdict, foreign_owners
@@ -18,8 +18,7 @@ from dpctl.quantity import count
 STATUS_PERIOD = 10.4
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What the rows look at, for one resource. None: not known."""
 
     resource: str
@@ -36,8 +35,7 @@ class Facts:
     device_class: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     state: ResourceState
     evidence: tuple[str, ...]
     missing: tuple[str, ...] = ()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEntry:
+class DirectoryEntry(NamedTuple):
     name: str
     kind: str
     """Of the name itself: `socket`, `file`, `directory`, `symlink` (to `link_target`), `other`."""
@@ -23,8 +22,7 @@ class DirectoryEntry:
     link_target: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryListing:
+class DirectoryListing(NamedTuple):
     """A directory of sockets at one moment. Names starting with a dot are unfinished writes: kept
     here, ignored by the joins."""
 
@@ -57,16 +55,24 @@ class SocketState(StrEnum):
     """Not spoken to (a bundle without a record, or an error that fits none of the above)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginOptions:
+class PluginOptions(NamedTuple):
     """Answer to GetDevicePluginOptions."""
 
     pre_start_required: bool
     preferred_allocation: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSocket:
+class ListedDevice(NamedTuple):
+    """One entry of a ListAndWatch message."""
+
+    device_id: str
+    health: str
+    """`Healthy`; any other word counts as unhealthy."""
+    numa_nodes: tuple[int, ...] | None
+    """None: no topology."""
+
+
+class PluginSocket(NamedTuple):
     """A socket file of device-plugins/ after one harmless call (never kubelet.sock)."""
 
     endpoint: str
@@ -77,12 +83,11 @@ class PluginSocket:
     """Its GetInfo answer, where the plugin also serves pluginregistration."""
     detail: str | None
     """The peer's or the system's words when the state is not Serving."""
-    recorded_devices: tuple[tuple[str, str], ...] | None = None
-    """(device ID, health) of a recorded ListAndWatch message (`devices.json`). Never live."""
+    recorded_devices: tuple[ListedDevice, ...] | None = None
+    """A recorded ListAndWatch message (`devices.json`), as sent, duplicates too. Never live."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrySocket:
+class RegistrySocket(NamedTuple):
     """A socket of plugins_registry/ (or one in device-plugins that answers GetInfo)."""
 
     path: str
@@ -101,8 +106,7 @@ class RegistrySocket:
     device: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UnixSocket:
+class UnixSocket(NamedTuple):
     """One row of the kernel's unix-socket table."""
 
     inode: int
@@ -139,8 +143,7 @@ class UnixSocket:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SocketTable:
+class SocketTable(NamedTuple):
     """Listeners and connections of this network namespace, and listeners of the others.
 
     Only rows that can matter are kept: listeners with a path, and established sockets that carry
@@ -154,8 +157,7 @@ class SocketTable:
         return next((s for s in self.sockets if s.state == "listen" and s.is_bound_to(entry)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     pid: int
     command: str
     """Name (`comm`)."""
@@ -168,8 +170,7 @@ class Process:
     started: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kubelet:
+class Kubelet(NamedTuple):
     """A kubelet found in /proc, or the holder of device-plugins/kubelet.sock."""
 
     pid: int
@@ -181,8 +182,7 @@ class Kubelet:
     root_dir: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class NumaNode:
+class NumaNode(NamedTuple):
     """One directory of /sys/devices/system/node."""
 
     numa_node: int
@@ -195,16 +195,14 @@ class NumaNode:
     distances: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NumaTree:
+class NumaTree(NamedTuple):
     nodes: tuple[NumaNode, ...]
 
     def node_of_cpu(self) -> dict[int, int]:
         return {cpu: node.numa_node for node in self.nodes for cpu in node.cpus}
 
 
-@dataclass(frozen=True, slots=True)
-class PodName:
+class PodName(NamedTuple):
     """UID to name without the API server (`/var/log/pods/<namespace>_<name>_<uid>/`)."""
 
     uid: str

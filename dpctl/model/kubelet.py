@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """One device of one resource, its entries (one per NUMA node on the wire) merged."""
 
     resource: str
@@ -16,8 +16,7 @@ class Device:
     """Ascending; None: the device came without topology."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBlock:
+class MemoryBlock(NamedTuple):
     """A block of the static memory manager; one block may span NUMA nodes."""
 
     memory_type: str
@@ -27,8 +26,7 @@ class MemoryBlock:
     numa_nodes: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimDevice:
+class ClaimDevice(NamedTuple):
     """One device that a DRA driver gave to a claim."""
 
     driver: str
@@ -38,8 +36,7 @@ class ClaimDevice:
     cdi_devices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A DRA claim as PodResources shows it (`dynamic_resources`)."""
 
     namespace: str
@@ -49,8 +46,7 @@ class Claim:
     devices: tuple[ClaimDevice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerHolding:
+class ContainerHolding(NamedTuple):
     """What PodResources says one container holds. Ordinary init containers never appear."""
 
     name: str
@@ -61,8 +57,7 @@ class ContainerHolding:
     claims: tuple[Claim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodHolding:
+class PodHolding(NamedTuple):
     namespace: str
     name: str
     containers: tuple[ContainerHolding, ...]
@@ -71,8 +66,7 @@ class PodHolding:
     memory: tuple[MemoryBlock, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodResources:
+class PodResources(NamedTuple):
     """The answer to PodResources `List`."""
 
     version: str
@@ -80,8 +74,7 @@ class PodResources:
     pods: tuple[PodHolding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Allocatable:
+class Allocatable(NamedTuple):
     """The answer to `GetAllocatableResources`: healthy right now, whether in use or not."""
 
     devices: tuple[Device, ...]
@@ -89,33 +82,32 @@ class Allocatable:
     memory: tuple[MemoryBlock, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     container_path: str
     host_path: str
     read_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpec:
+class DeviceSpec(NamedTuple):
     container_path: str
     host_path: str
     permissions: str
 
 
-@dataclass(frozen=True, slots=True)
-class AllocResponse:
+NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
+
+
+class AllocResponse(NamedTuple):
     """What the plugin asked the runtime to give a container (decoded `AllocResp`)."""
 
-    envs: Mapping[str, str] = field(default_factory=dict)
+    envs: Mapping[str, str] = NO_ENTRIES
     mounts: tuple[Mount, ...] = ()
     device_specs: tuple[DeviceSpec, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = NO_ENTRIES
     cdi_devices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(NamedTuple):
     """One entry of the checkpoint: a container's devices of one resource."""
 
     pod_uid: str
@@ -141,8 +133,7 @@ class Allocation:
         return {i: tuple(sorted(found)) if found else None for i, found in nodes.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """`kubelet_internal_checkpoint`, decoded.
 
     A file whose checksum does not fit is decoded all the same (`verified` False): the kubelet

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     name: str
     uid: str | None
     boot_id: str | None
@@ -26,8 +25,7 @@ class Node:
     """lastHeartbeatTime of the Ready condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthWord:
+class HealthWord(NamedTuple):
     """One entry of `allocatedResourcesStatus`."""
 
     resource: str
@@ -36,8 +34,7 @@ class HealthWord:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PodContainer:
+class PodContainer(NamedTuple):
     name: str
     kind: str
     """`init`, `sidecar` (restartable init) or `app`."""
@@ -51,8 +48,7 @@ class PodContainer:
     health: tuple[HealthWord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(NamedTuple):
     namespace: str
     name: str
     uid: str
@@ -77,8 +73,7 @@ class Pod:
         return self.phase in ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceClass:
+class DeviceClass(NamedTuple):
     name: str
     extended_resource_name: str | None
     """`spec.extendedResourceName`: DRA serves pods that request this name."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class EnvRow:
+class EnvRow(NamedTuple):
     """One setting of `dpctl env`."""
 
     name: str
@@ -19,8 +18,7 @@ class EnvRow:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
+class SourceRow(NamedTuple):
     """How one source fared in this run."""
 
     name: str

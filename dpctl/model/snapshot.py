@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 from dpctl.model.host import (
     DirectoryListing,
@@ -46,8 +47,7 @@ class Source(StrEnum):
     """Running kubelets, and the configuration of this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A field is None when its source was not read (or not wanted): `source()` tells why."""
 
     collected_at: float | None
@@ -61,7 +61,7 @@ class Snapshot:
     plugins: tuple[PluginSocket, ...] | None = None
     registry: tuple[RegistrySocket, ...] | None = None
     sockets: SocketTable | None = None
-    processes: Mapping[int, Process] = field(default_factory=dict)
+    processes: Mapping[int, Process] = MappingProxyType({})
     """By pid: holders of sockets that matter here."""
     node: Node | None = None
     pods: tuple[Pod, ...] | None = None

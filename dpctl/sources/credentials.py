@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpctl.env import Env
-from dpctl.env.reading import resolve_inside
+from dpctl.env.reading import CONSTRUCTOR_ERRORS, resolve_inside
 from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
 from dpctl.text import shorten
 
@@ -138,8 +138,11 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
     except OSError as e:
         raise _unreadable(str(e.filename or path), e, where) from e
     except yaml.YAMLError as e:
-        raise BadDataError(f"{where} is not YAML: {shorten(' '.join(str(e).split()), 200)}") from e
-    except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as e:
+        raise BadDataError(
+            f"{where} is not YAML: {shorten(' '.join(str(e).split()), 200)}",
+            "try the same with kubectl --kubeconfig",
+        ) from e
+    except (RecursionError, *CONSTRUCTOR_ERRORS) as e:
         # The loader walks the document without checking types.
         message = f"{type(e).__name__}: {shorten(str(e), 200)}"
         raise BadDataError(

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpctl.env import Env, resolve_inside
 from dpctl.env.kubelets import parse_flags
+from dpctl.env.reading import CONSTRUCTOR_ERRORS
 from dpctl.errors import BadDataError, UnreachableError
 from dpctl.sources.files import file_error, read_bounded
 
@@ -160,7 +161,7 @@ def _load(data: bytes, where: str) -> Any:
 
     try:
         return yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError) as e:
+    except (yaml.YAMLError, RecursionError, *CONSTRUCTOR_ERRORS) as e:
         mark = getattr(e, "problem_mark", None)
         place = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(e, "problem", None) or str(e) or type(e).__name__

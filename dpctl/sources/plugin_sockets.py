@@ -16,6 +16,7 @@ from dpctl.errors import BadDataError, DpctlError
 from dpctl.model import (
     DirectoryEntry,
     DirectoryListing,
+    ListedDevice,
     PluginOptions,
     PluginSocket,
     RegistrySocket,
@@ -25,6 +26,7 @@ from dpctl.sources.channel import CallFailed, GrpcSocket, connect_error, load_gr
 from dpctl.sources.directory import kernel_device, list_directory, parse_ls
 from dpctl.sources.greeting import Greeting, greet
 from dpctl.sources.json_fields import Field, parse_json
+from dpctl.sources.podresources_messages import topology_json
 from dpctl.text import shorten
 
 __all__ = [
@@ -213,16 +215,17 @@ def parse_options_json(data: bytes) -> PluginOptions:
     )
 
 
-def parse_devices_json(data: bytes) -> tuple[tuple[str, str], ...]:
-    """A recorded ListAndWatch message: (device ID, health) as sent, duplicates too.
-
-    Raises BadDataError.
-    """
+def parse_devices_json(data: bytes) -> tuple[ListedDevice, ...]:
+    """A recorded ListAndWatch message, as sent, duplicates too. Raises BadDataError."""
     top = Field(parse_json(data, "the plugin's devices"), "")
     if top.members() and top.at("devices").value is None:
         raise BadDataError("the plugin's devices: the document has no devices")
     return tuple(
-        (_two(device, "ID", "id").text() or "", device.at("health").text() or "")
+        ListedDevice(
+            _two(device, "ID", "id").text() or "",
+            device.at("health").text() or "",
+            _real_nodes(topology_json(device)),
+        )
         for device in top.at("devices").items()
     )
 
@@ -238,6 +241,11 @@ def parse_info_json(data: bytes, path: str) -> RegistrySocket:
         service_endpoint=top.at("endpoint").text() or "",
         versions=_two(top, "supported_versions", "supportedVersions").texts(),
     )
+
+
+def _real_nodes(nodes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """-1, passed through from sysfs, is no topology (kubelet-facts §12)."""
+    return tuple(n for n in nodes if n >= 0) or None if nodes else nodes
 
 
 def _two(holder: Field, name: str, other: str) -> Field:

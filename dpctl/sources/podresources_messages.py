@@ -205,10 +205,11 @@ def _container_json(container: Field) -> ContainerHolding:
 def _entries_json(holder: Field) -> Iterator[_Entry]:
     for entry in holder.at("devices").items():
         resource = _two(entry, "resource_name").text() or ""
-        yield resource, _two(entry, "device_ids").texts(), _topology(entry)
+        yield resource, _two(entry, "device_ids").texts(), topology_json(entry)
 
 
-def _topology(holder: Field) -> tuple[int, ...] | None:
+def topology_json(holder: Field) -> tuple[int, ...] | None:
+    """NUMA nodes of a message's `topology`, ascending; None: it has none. `{}` is node 0."""
     topology = holder.at("topology")
     if topology.value is None:
         return None
@@ -222,7 +223,7 @@ def _topology(holder: Field) -> tuple[int, ...] | None:
 def _memory_json(holder: Field) -> tuple[MemoryBlock, ...]:
     return tuple(
         MemoryBlock(
-            _two(block, "memory_type").text() or "", _number(block.at("size")), _topology(block)
+            _two(block, "memory_type").text() or "", _number(block.at("size")), topology_json(block)
         )
         for block in holder.at("memory").items()
     )

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpctl.env import Env, resolve_inside
 from dpctl.env.reading import read_limited
@@ -63,10 +63,9 @@ def _with_processes(
     pids = holders.get(row.inode, ())
     pid = _server(pids)
     if row.state != "listen":
-        return replace(row, pid=pid, peer_pids=holders.get(row.peer or 0, ()))
+        return row._replace(pid=pid, peer_pids=holders.get(row.peer or 0, ()))
     parent = parents.of(row, pids)
-    return replace(
-        row,
+    return row._replace(
         pid=pid,
         parent_inode=parent.inode,
         parent_device=parent.device,

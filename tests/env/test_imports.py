@@ -12,7 +12,17 @@ from dpctl.env import Settings, find_env
 find_env(Settings(), {"HOME": "/nonexistent"}, scan=False)
 print(*sorted(set(sys.modules) - before))
 """
-HEAVY = {"pathlib", "typing", "yaml", "tomllib", "tempfile", "json", "dpctl.model", "subprocess"}
+HEAVY = {
+    "pathlib",
+    "dataclasses",
+    "inspect",
+    "yaml",
+    "tomllib",
+    "tempfile",
+    "json",
+    "dpctl.model",
+    "subprocess",
+}
 
 
 def test_what_completion_loads() -> None:

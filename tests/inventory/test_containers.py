@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from dpctl.inventory.containers import container_rows, failed_pod_rows, holds_something
@@ -163,7 +161,7 @@ def test_the_plugins_answer_with_what_the_host_has() -> None:
         envs={"A": "1"},
         device_specs=(DeviceSpec("/dev/a", "/dev/a", "rw"), DeviceSpec("/dev/b", "/dev/b", "r")),
     )
-    entry = replace(build.allocation("u", "c", R, {0: ["g0"]}), answer=answer)
+    entry = build.allocation("u", "c", R, {0: ["g0"]})._replace(answer=answer)
     snap = snapshot(
         checkpoint=build.checkpoint({}, [entry]), host_paths={"/dev/a": True, "/dev/b": False}
     )
@@ -195,7 +193,7 @@ def test_rejected_pods(reason: str | None, rejected: bool) -> None:
 
 def test_who_holds_a_device_node() -> None:
     answer = AllocResponse(device_specs=(DeviceSpec("/dev/x", "/dev/nvidia3", "rw"),))
-    entry = replace(build.allocation("uid-p", "c", R, {0: ["g3"]}), answer=answer)
+    entry = build.allocation("uid-p", "c", R, {0: ["g3"]})._replace(answer=answer)
     snap = snapshot(
         checkpoint=build.checkpoint({}, [entry]),
         pods=(build.pod("p", build.container("c")),),

@@ -35,5 +35,6 @@ def test_escaped_for_a_terminal() -> None:
 
 def test_values_other_than_texts_read_as_in_a_table() -> None:
     columns: list[Column[object]] = [Column("V", lambda r: r, "v")]
-    text = csv_text([None, 0, (0, 1), "", True], columns, headers=False, safe=False)
+    values: list[object] = [None, 0, (0, 1), "", True]
+    text = csv_text(values, columns, headers=False, safe=False)
     assert text == '-\n0\n"0,1"\n""\nyes\n'

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +169,9 @@ def test_a_detected_kubeconfig_names_paths_of_the_host(
     conf.parent.mkdir(parents=True)
     kubelet_kubeconfig(conf, secure.url, inside / "ca.crt", inside / "current.pem")
     env = env_for(None, host_root=str(tmp_path / "host"))
-    env = replace(env, kubeconfig=Place("kubeconfig", str(conf), "layout kubelet"))
+    env = env._replace(kubeconfig=Place("kubeconfig", str(conf), "layout kubelet"))
     assert connect(env).get_node("worker-0").name == "worker-0"
-    named = replace(env, kubeconfig=Place("kubeconfig", str(conf), "flag"))
+    named = env._replace(kubeconfig=Place("kubeconfig", str(conf), "flag"))
     with pytest.raises(BadDataError, match=r"File does not exist: /var/lib/kubelet/pki/"):
         connect(named)
 
@@ -184,7 +183,7 @@ def test_no_kubeconfig_says_what_was_tried() -> None:
     env = env_for("x")
     none = Place("kubeconfig", None, "default", ("/a/config", "/etc/b.conf"))
     with pytest.raises(UnreachableError, match=r"tried /a/config, /etc/b\.conf") as e:
-        connect(replace(env, kubeconfig=none))
+        connect(env._replace(kubeconfig=none))
     assert "--kubeconfig" in (e.value.hint or "")
 
 

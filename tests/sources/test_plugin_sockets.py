@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpctl.errors import BadDataError
-from dpctl.model import PluginOptions, SocketState
+from dpctl.model import ListedDevice, PluginOptions, SocketState
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
 from dpctl.pb.pluginregistration.v1 import pluginregistration_pb2 as registration
 from dpctl.sources.plugin_sockets import (
@@ -263,11 +263,13 @@ def test_recorded_devices():
         for name in ("empty", "mig-grpcurl", "sriov")
     }
     assert read["empty"] == ()
-    assert read["mig-grpcurl"][-1] == ("MIG-00000005-1111-5222-8333-000000000005", "Unhealthy")
+    assert [d.numa_nodes for d in read["mig-grpcurl"]] == [(6,), (0,), (4,), None, (1,)]
+    broken = ListedDevice("MIG-00000005-1111-5222-8333-000000000005", "Unhealthy", (1,))
+    assert read["mig-grpcurl"][-1] == broken
     assert len(read["sriov"]) == 8
     assert parse_devices_json(b'{"devices":[{"ID":"a"},{"ID":"a","health":"weird"}]}') == (
-        ("a", ""),
-        ("a", "weird"),
+        ListedDevice("a", "", None),
+        ListedDevice("a", "weird", None),
     )
     for data in (b"", b"[]", b'{"items":[]}', b'{"devices":[{"ID":3}]}'):
         with pytest.raises(BadDataError):
