@@ -1,0 +1,52 @@
+# Needs python3 (3.11 or newer) with venv, and make. Everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# What is installed follows pyproject.toml: another text, another stamp.
+STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
+HALF := $(VENV)/.installing
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fmt gen bench install
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(STAMP) ## A whole small node on this machine: resources, devices, pods, plugins
+	@PATH="$(CURDIR)/$(BIN):$$PATH" dpctl lab run -- sh demo/tour.sh
+
+test: $(STAMP) ## Run the tests (TESTS=tests/inventory for some of them)
+	@$(BIN)/python -m pytest -n auto $(TESTS)
+
+check: $(STAMP) ## Style, types, and which room imports what
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+fmt: $(STAMP) ## Format, and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+gen: $(STAMP) ## Write completions/, man/ and dpctl/_words.py anew
+	@$(BIN)/python -m dpctl.gen
+
+bench: $(STAMP) ## Measure start-up times and a large node (some minutes, on a quiet machine)
+	@$(BIN)/python -m compileall -q dpctl
+	@$(BIN)/python -m bench.run
+
+install: $(STAMP) ## Only make .venv
+
+# A virtual environment that a broken run left behind is thrown away, never used.
+$(STAMP): pyproject.toml
+	@if [ -e $(HALF) ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+			|| { echo "dpctl needs Python 3.11 or newer: make PYTHON=python3.12" >&2; exit 1; }; \
+		$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }; \
+	fi
+	@rm -f $(VENV)/.installed-* && touch $(HALF)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dashboard,dev]'
+	@$(BIN)/python -m compileall -q dpctl
+	@rm -f $(HALF) && touch $@

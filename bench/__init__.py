@@ -1,0 +1,1 @@
+"""Measurements: `make bench`. Nothing of the program imports this."""

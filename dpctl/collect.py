@@ -1,0 +1,374 @@
+"""`collect(env, want)`: run the sources that a command wants, side by side, and keep each failure.
+
+The one place that tolerates failure: a source that fails becomes a `SourceRow` with its reason, and
+the rest goes on. With `--from` the bundle answers instead. No joins here, and nothing is decided.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from dpctl.env import Env
+from dpctl.errors import DpctlError, ExitCode, PeerError, UnreachableError
+from dpctl.model import DirectoryListing, Kubelet, Node, Snapshot, Source, SourceRow
+from dpctl.model.node import minor_version
+
+# GetAllocatableResources could crash a kubelet of 1.21 (a pointer that was never set); its gate was
+# on by default from 1.23.
+_ALLOCATABLE_SINCE = 23
+_API = (Source.NODE, Source.PODS, Source.DEVICE_CLASSES)
+
+# What this machine says of its own kubelet, and the field of the snapshot.
+_LOCAL = {
+    Source.POD_RESOURCES: "pod_resources",
+    Source.ALLOCATABLE: "allocatable",
+    Source.CHECKPOINT: "checkpoint",
+    Source.DIRECTORY: "directory",
+    Source.PLUGINS: "plugins",
+    Source.REGISTRY: "registry",
+    Source.SOCKETS: "sockets",
+    Source.POD_NAMES: "pod_names",
+    Source.HOST_PATHS: "host_paths",
+    Source.NUMA: "numa",
+    Source.PCI: "pci",
+    Source.KUBELET: "kubelet_config",
+}
+
+
+def collect(env: Env, want: Collection[Source]) -> Snapshot:
+    """Everything wanted, read once. Never raises for a source: see `Snapshot.sources`.
+
+    Raises BadDataError or UnreachableError for a bundle that is none.
+    """
+    if not env.live:
+        from dpctl.bundle import read_bundle
+
+        return read_bundle(env, want)
+    return _Live(env, frozenset(want)).run()
+
+
+class _Live:
+    """One collection from the live node. Every `_read` fills a field and notes how it went."""
+
+    def __init__(self, env: Env, want: frozenset[Source]) -> None:
+        self.env = env
+        self.want = want
+        self.fields: dict[str, Any] = {}
+        self.rows: dict[Source, SourceRow] = {}
+
+    def run(self) -> Snapshot:
+        started = time.time()
+        self._read_files()
+        self._read_peers()
+        self._check_node()
+        order = [source for source in Source if source in self.rows]
+        return Snapshot(
+            collected_at=started, sources=tuple(self.rows[s] for s in order), **self.fields
+        )
+
+    # -- files, and the machine's own tables -------------------------------------------------------
+
+    def _read_files(self) -> None:
+        env = self.env
+        directory = env.device_plugin_dir.value or ""
+        if self.want & {Source.DIRECTORY, Source.PLUGINS, Source.SOCKETS}:
+            from dpctl.sources.plugin_sockets import list_directory
+
+            self._read(Source.DIRECTORY, "directory", directory, lambda: list_directory(directory))
+        if Source.CHECKPOINT in self.want:
+            from dpctl.sources.checkpoint import checkpoint_path, read_checkpoint
+
+            where = checkpoint_path(directory)
+            self._read(Source.CHECKPOINT, "checkpoint", where, lambda: read_checkpoint(directory))
+        if Source.SOCKETS in self.want:
+            self._read_sockets()
+        if Source.KUBELET in self.want:
+            self._read_kubelet()
+        if Source.POD_NAMES in self.want:
+            from dpctl.sources.podnames import read_pod_names
+
+            logs = env.pod_logs.value or ""
+            self._read(Source.POD_NAMES, "pod_names", logs, lambda: read_pod_names(logs))
+        checkpoint = self.fields.get("checkpoint")
+        if Source.HOST_PATHS in self.want and checkpoint is not None:
+            from dpctl.sources.hostpaths import read_host_paths
+
+            where = env.host_root.value or "/"
+            self._read(
+                Source.HOST_PATHS, "host_paths", where, lambda: read_host_paths(where, checkpoint)
+            )
+        sys_root = env.sys.value or "/sys"
+        if Source.NUMA in self.want:
+            from dpctl.sources.sysfs import read_numa
+
+            where = f"{sys_root}/devices/system/node"
+            self._read(Source.NUMA, "numa", where, lambda: read_numa(sys_root))
+        if Source.PCI in self.want:
+            from dpctl.sources.sysfs import read_pci
+
+            where = f"{sys_root}/bus/pci/devices"
+            self._read(Source.PCI, "pci", where, lambda: read_pci(sys_root))
+
+    def _read_sockets(self) -> None:
+        from dpctl.sources.proc import find_kubelets, kubelet_from_pid, read_socket_table
+
+        def read() -> Any:
+            table, processes = read_socket_table(self.env)
+            self.fields["processes"] = processes
+            return table
+
+        self._read(Source.SOCKETS, "sockets", "the kernel's unix-socket table", read)
+        kubelets = {k.pid: k for k in find_kubelets(self.env)}
+        pid = self._kubelet_pid()
+        if pid is not None and pid not in kubelets:
+            found = kubelet_from_pid(self.env, pid)
+            if found is not None:
+                kubelets[pid] = found
+        self.fields["kubelets"] = tuple(kubelets.values())
+
+    def _kubelet_pid(self) -> int | None:
+        """The process behind kubelet.sock."""
+        table, directory = self.fields.get("sockets"), self.fields.get("directory")
+        if table is None or directory is None:
+            return None
+        listener = table.listener_of(directory.entry("kubelet.sock"))
+        return listener.pid if listener is not None else None
+
+    def _this_kubelet(self) -> Kubelet | None:
+        pid = self._kubelet_pid()
+        return next((k for k in self.fields.get("kubelets", ()) if k.pid == pid), None)
+
+    def _read_kubelet(self) -> None:
+        from dpctl.sources.kubelet_config import read_kubelet_config
+
+        kubelet = self._this_kubelet()
+        where = (kubelet.config_path if kubelet else None) or self.env.kubelet_config.value or ""
+        arguments = kubelet.arguments if kubelet else ()
+        self._read(
+            Source.KUBELET,
+            "kubelet_config",
+            where or "the kubelet's command line",
+            lambda: read_kubelet_config(self.env, where or None, arguments),
+        )
+
+    # -- peers: sockets and the API server ---------------------------------------------------------
+
+    def _read_peers(self) -> None:
+        tasks: list[Callable[[], None]] = []
+        if self.want & frozenset(_API):
+            tasks.append(self._read_api)
+        elif Source.ALLOCATABLE in self.want:
+            tasks.append(self._read_allocatable)
+        if Source.POD_RESOURCES in self.want:
+            tasks.append(self._read_pod_resources)
+        if Source.PLUGINS in self.want:
+            tasks.append(self._probe_plugins)
+        if Source.REGISTRY in self.want:
+            tasks.append(self._probe_registry)
+        if len(tasks) == 1:
+            tasks[0]()
+        elif tasks:
+            _side_by_side(tasks)
+
+    def _read_pod_resources(self) -> None:
+        from dpctl.sources.podresources import list_pod_resources
+
+        socket = self.env.pod_resources_socket.value or ""
+        self._read(
+            Source.POD_RESOURCES,
+            "pod_resources",
+            socket,
+            lambda: list_pod_resources(
+                socket,
+                timeout=self.env.request_timeout,
+                max_message_size=self.env.max_message_size,
+            ),
+        )
+
+    def _read_allocatable(self) -> None:
+        socket = self.env.pod_resources_socket.value or ""
+        if self.env.no_allocatable:
+            self._skip(Source.ALLOCATABLE, socket, "--no-allocatable")
+            return
+        node: Node | None = self.fields.get("node")
+        minor = minor_version(node.kubelet_version if node else None)
+        if minor is not None and minor < _ALLOCATABLE_SINCE:
+            reason = f"kubelet 1.{minor} may crash on GetAllocatableResources"
+            self._skip(Source.ALLOCATABLE, socket, reason)
+            return
+        from dpctl.sources.podresources import get_allocatable
+
+        self._read(
+            Source.ALLOCATABLE,
+            "allocatable",
+            socket,
+            lambda: get_allocatable(
+                socket,
+                timeout=self.env.request_timeout,
+                max_message_size=self.env.max_message_size,
+            ),
+        )
+
+    def _probe_plugins(self) -> None:
+        listing: DirectoryListing | None = self.fields.get("directory")
+        if listing is None:
+            return  # said already by the directory's own row
+        from dpctl.sources.plugin_sockets import probe_sockets
+
+        where = self.env.device_plugin_dir.value or ""
+        timeout = min(2.0, self.env.request_timeout)
+        self._read(
+            Source.PLUGINS, "plugins", where, lambda: probe_sockets(listing, timeout=timeout)
+        )
+
+    def _probe_registry(self) -> None:
+        from dpctl.sources.registry import probe_registry
+
+        where = self.env.plugins_registry.value or ""
+        timeout = min(2.0, self.env.request_timeout)
+        self._read(
+            Source.REGISTRY, "registry", where, lambda: probe_registry(where, timeout=timeout)
+        )
+
+    def _read_api(self) -> None:
+        from dpctl.sources.apiserver import connect
+
+        wanted = [source for source in _API if source in self.want]
+        try:
+            api = connect(self.env)
+        except DpctlError as error:
+            for source in wanted:
+                self._fail(source, self.env.kubeconfig.value or "API server", error)
+            if Source.ALLOCATABLE in self.want:
+                self._read_allocatable()
+            return
+        name = self._node_name()
+        where = api.server
+        if Source.NODE in wanted:
+            self._read(Source.NODE, "node", where, lambda: api.get_node(_named(name)))
+        if Source.ALLOCATABLE in self.want:
+            self._read_allocatable()
+        if Source.PODS in wanted:
+            self._read(Source.PODS, "pods", where, lambda: api.list_pods(_named(name)))
+        if Source.DEVICE_CLASSES in wanted:
+            self._read(Source.DEVICE_CLASSES, "device_classes", where, api.list_device_classes)
+
+    def _node_name(self) -> str | None:
+        """What a person named, else the Node of this kubelet, else what the environment found."""
+        if self._node_was_named():
+            return self.env.node_name.value
+        kubelet = self._this_kubelet()
+        if kubelet is not None and kubelet.node_name:
+            return kubelet.node_name
+        return self.env.node_name.value
+
+    def _node_was_named(self) -> bool:
+        """By a person, not by what was found."""
+        return self.env.node_name.origin.startswith(("flag", "environment", "config"))
+
+    def _check_node(self) -> None:
+        """Local evidence counts only for the Node it belongs to: a kubeconfig may name another
+        cluster's Node of the same name, `--node` another machine, and one machine may have several
+        kubelets. A machine without evidence of its own (a workstation) has nothing to mix up."""
+        node: Node | None = self.fields.get("node")
+        local = [s for s in _LOCAL if _LOCAL[s] in self.fields]
+        if node is None or not local:
+            return
+        why = self._another_machine(node)
+        if why is None:
+            return
+        if self._node_was_named():
+            for source in local:
+                del self.fields[_LOCAL[source]]
+                self._skip(source, self.rows[source].where, f"Node {node.name} {why}")
+            return
+        error = PeerError(
+            f"Node {node.name} {why}",
+            "name this machine's cluster and node: --kubeconfig, --context, --node",
+        )
+        for source, name in ((Source.NODE, "node"), (Source.PODS, "pods")):
+            if name in self.fields:
+                del self.fields[name]
+                self._fail(source, self.rows[source].where, error)
+
+    def _another_machine(self, node: Node) -> str | None:
+        from dpctl.sources.proc import boot_id
+
+        here = self.fields["boot_id"] = boot_id(self.env)
+        if node.boot_id and here and node.boot_id != here:
+            return f"is another machine (its boot ID is {node.boot_id}, here {here})"
+        kubelet = self._this_kubelet()
+        if kubelet is not None and kubelet.node_name not in (None, node.name):
+            return f"is not the Node of this kubelet, which is {kubelet.node_name}"
+        return None
+
+    # -- bookkeeping -------------------------------------------------------------------------------
+
+    def _read(self, source: Source, name: str, where: str, read: Callable[[], object]) -> None:
+        started = time.monotonic()
+        try:
+            self.fields[name] = read()
+        except DpctlError as error:
+            self._fail(source, where, error, time.monotonic() - started)
+            return
+        self.rows[source] = SourceRow(source, where, "read", seconds=time.monotonic() - started)
+
+    def _fail(
+        self, source: Source, where: str, error: DpctlError, seconds: float | None = None
+    ) -> None:
+        state = "failed"
+        self.rows[source] = SourceRow(
+            source, where, state, error.message, error.hint, int(error.code), seconds
+        )
+
+    def _skip(self, source: Source, where: str, reason: str) -> None:
+        self.rows[source] = SourceRow(source, where, "skipped", reason)
+
+
+def _named(name: str | None) -> str:
+    if name is None:
+        raise UnreachableError(
+            "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
+        )
+    return name
+
+
+def _side_by_side(tasks: list[Callable[[], None]]) -> None:
+    """Run all; a defect in one (not a DpctlError) is raised here, not lost in its thread."""
+    import threading
+
+    crashed: list[Exception] = []
+
+    def guarded(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except Exception as error:
+            crashed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in tasks[1:]]
+    for thread in threads:
+        thread.start()
+    # Ctrl-C reaches this thread alone: it leaves at once, and the others are daemons.
+    tasks[0]()
+    for thread in threads:
+        thread.join()
+    if crashed:
+        raise crashed[0]
+
+
+def missing(snap: Snapshot, needed: Collection[Source]) -> DpctlError | None:
+    """The error to end with when none of the needed sources was read; None when one was."""
+    rows = [row for row in snap.sources if row.name in needed]
+    if any(row.read for row in rows):
+        return None
+    denied = [row for row in rows if row.code == ExitCode.DENIED]
+    first = next(iter(denied or [r for r in rows if r.code] or rows), None)
+    if first is None:
+        return UnreachableError("nothing to read from", "see dpctl env")
+    reason = first.reason or "not there"
+    where = "" if first.where in reason else f" ({first.where})"
+    error = DpctlError(f"{first.name}: {reason}{where}", first.hint)
+    error.code = ExitCode(first.code or ExitCode.UNREACHABLE)
+    return error

@@ -1,0 +1,209 @@
+"""What the reading commands share: collect, say what was not read, print, and the exit code.
+
+A command says what it wants, what it cannot do without, and how rows come from a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Generic, NamedTuple
+
+from dpctl import streams
+from dpctl.columns import Row, View
+from dpctl.errors import DpctlError, ExitCode, FoundError, UsageError
+from dpctl.model import Snapshot, Source, SourceRow
+from dpctl.options import Common
+
+if TYPE_CHECKING:
+    from dpctl.env import Env
+    from dpctl.output import OutputOptions
+
+INVENTORY = frozenset(
+    {
+        Source.POD_RESOURCES,
+        Source.ALLOCATABLE,
+        Source.CHECKPOINT,
+        Source.DIRECTORY,
+        Source.PLUGINS,
+        Source.REGISTRY,
+        Source.SOCKETS,
+        Source.NODE,
+        Source.PODS,
+        Source.DEVICE_CLASSES,
+        Source.POD_NAMES,
+        Source.KUBELET,
+    }
+)
+"""What the states of resources and devices hang on."""
+
+# Nothing hangs on these alone: their failure is a note under -v (and stands in `sources`).
+_INCIDENTAL = frozenset({Source.DEVICE_CLASSES, Source.POD_NAMES, Source.KUBELET, Source.PCI})
+
+
+class Question(NamedTuple, Generic[Row]):
+    """One reading command: what to ask, and what rows the answer makes."""
+
+    view: View[Row]
+    want: Collection[Source]
+    needs: Collection[Source]
+    """One of these must have been read, else the run ends with the error of the best of them."""
+    rows: Callable[[Snapshot], Sequence[Row]]
+    check: Callable[[Snapshot, Sequence[Row]], DpctlError | None] | None = None
+    """Said after printing, with its exit code (an expectation unmet)."""
+    more: Callable[[Env, Snapshot], Snapshot] | None = None
+    """A second look, at what the first one showed to be needed."""
+    recorded: Collection[Source] = ()
+    """Wanted from a bundle besides: there they cost nothing."""
+
+
+def answer(common: Common, question: Question[Row]) -> int:
+    """Run one question, once or again and again (`-w`). Returns the exit code."""
+    from dpctl import output, watching
+    from dpctl.documents import Envelope
+    from dpctl.env import find_env
+
+    options = common.output
+    env = find_env(common.settings)
+    said: set[str] = set()
+
+    def read() -> tuple[Snapshot, Sequence[Row]]:
+        want = {*question.want, *(() if env.live else question.recorded)}
+        snap = look(common, env, want, question.needs, said=said, more=question.more)
+        return snap, question.rows(snap)
+
+    if common.watch:
+
+        def produce() -> tuple[Sequence[Row], Envelope]:
+            snap, rows = read()
+            return rows, Envelope.of(snap)
+
+        watching.watch(
+            produce,
+            question.view,
+            options=options,
+            interval=common.interval or 2.0,
+            on_error=lambda error: streams.say("error", error.message, error.hint),
+        )
+        return ExitCode.OK
+    snap, rows = read()
+    output.write(rows, question.view, options=options, snapshot_meta=Envelope.of(snap))
+    return finish(common, options, snap, rows, question.check)
+
+
+def finish(
+    common: Common,
+    options: OutputOptions,
+    snap: Snapshot,
+    rows: Sequence[Row],
+    check: Callable[[Snapshot, Sequence[Row]], DpctlError | None] | None = None,
+) -> int:
+    """What is left to say after printing, and the exit code."""
+    from dpctl.output import nothing_found
+
+    found = check(snap, rows) if check is not None else None
+    if found is not None:
+        return streams.report(found)
+    sentence = nothing_found(rows, options)
+    if sentence is not None:
+        streams.plain(sentence)
+    if not common.strict:
+        return ExitCode.OK
+    weighty = [r for r in snap.sources if r.name not in _INCIDENTAL]
+    failed = [r.code for r in weighty if r.state == "failed"]
+    missing = [r.code or ExitCode.UNREACHABLE for r in weighty if r.state == "missing"]
+    return next(iter(failed + missing), ExitCode.OK)
+
+
+def look(
+    common: Common,
+    env: Env,
+    want: Collection[Source],
+    needs: Collection[Source],
+    *,
+    said: set[str] | None = None,
+    more: Callable[[Env, Snapshot], Snapshot] | None = None,
+) -> Snapshot:
+    """Collect, name every source that was not read on stderr, and raise when nothing was."""
+    from dpctl.collect import collect, missing
+
+    snap = collect(env, want)
+    if more is not None:
+        snap = more(env, snap)
+    snap = snap._replace(sources=tuple(_with_next_step(row, snap) for row in snap.sources))
+    error = missing(snap, needs)
+    _say_unread(common, snap, said if said is not None else set(), except_for=error)
+    if error is not None:
+        raise error
+    return snap
+
+
+_NEXT_STEPS = {
+    Source.POD_RESOURCES: "is this the kubelet's PodResources socket? `dpctl env` shows which",
+    Source.ALLOCATABLE: "`--no-allocatable` does without it",
+    Source.CHECKPOINT: "the kubelet writes it anew when a plugin lists its devices",
+    Source.DIRECTORY: "name it with --device-plugin-dir; `dpctl env` shows what was tried",
+    Source.NODE: "check the server's address in the kubeconfig; `dpctl env` shows which",
+    Source.PODS: "check the server's address in the kubeconfig; `dpctl env` shows which",
+}
+
+
+def _with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
+    """A failure never stands without something to type or to check."""
+    if row.state != "failed" or row.hint:
+        return row
+    if snap.from_bundle:
+        return row._replace(hint=f"capture the node again, or do without: remove {row.where}")
+    known = _NEXT_STEPS.get(Source(row.name)) if row.name in set(Source) else None
+    return row._replace(hint=known or "`dpctl env` shows where dpctl looks, and why")
+
+
+def _say_unread(
+    common: Common, snap: Snapshot, said: set[str], *, except_for: DpctlError | None
+) -> None:
+    """Once per reason, also under -w. What ends the run is said by the error itself."""
+    absent: list[str] = []
+    for row in snap.sources:
+        if common.verbose:
+            streams.note(_how_it_went(row))
+        if row.read or row.state == "skipped":
+            continue
+        if row.state == "missing" and snap.from_bundle:
+            absent.append(row.name)
+            continue
+        text = f"{row.name} not read: {row.reason or 'not there'}"
+        if row.name in _INCIDENTAL or text in said or _same(except_for, row):
+            continue
+        said.add(text)
+        streams.warn(text, row.hint)
+    if absent and except_for is None:
+        text = f"this bundle has no {', '.join(absent)}"
+        if text not in said:
+            said.add(text)
+            streams.say("note", text)
+
+
+def _same(error: DpctlError | None, row: SourceRow) -> bool:
+    return error is not None and row.reason is not None and row.reason in error.message
+
+
+def _how_it_went(row: SourceRow) -> str:
+    took = f" in {row.seconds * 1000:.0f} ms" if row.seconds is not None else ""
+    why = f": {row.reason}" if row.reason else ""
+    return f"{row.name} {row.state}{took} ({row.where}){why}"
+
+
+def not_found(kind: str, patterns: Sequence[str], names: Collection[str]) -> FoundError | None:
+    """As kubectl: a name that was typed in full and is not there is an error, a glob is not."""
+    from dpctl.text import is_glob, unmatched
+
+    lost = [p for p in unmatched(patterns, names) if not is_glob(p)]
+    if not lost:
+        return None
+    listed = ", ".join(f'"{name}"' for name in lost)
+    return FoundError(f"no {kind} {listed} here", f"dpctl {kind}s lists what there is")
+
+
+def one_of(flag: str, value: str | None, allowed: Sequence[str]) -> None:
+    """Raises UsageError unless the value is one of those allowed (or not given)."""
+    if value is not None and value not in allowed:
+        raise UsageError(f"{flag} {value!r}: not one of {', '.join(allowed)}")

@@ -1,0 +1,80 @@
+"""`dpctl who`: which container holds a device, and which processes have its node open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpctl.errors import DpctlError, ExitCode, FoundError
+from dpctl.inventory.rows import UserRow
+from dpctl.model import Snapshot, Source
+from dpctl.options import READS, Common, declare
+
+if TYPE_CHECKING:
+    from dpctl.env import Env
+
+_WANT = frozenset({Source.POD_RESOURCES, Source.CHECKPOINT, Source.POD_NAMES})
+
+
+@declare(
+    *READS,
+    examples="""
+    dpctl who gpu-2
+    dpctl who GPU-5a1e0f2b-1111-2222-3333-444455556666
+    # Processes that have it open, and containers that were given it
+    dpctl who /dev/nvidia3
+    """,
+)
+def command(
+    common: Common,
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="A device ID (globs too), or a path below /dev.")
+    ],
+) -> int | None:
+    """Say who holds a device ID or has a device node open.
+
+    A device ID is looked up in the kubelet's PodResources API and checkpoint. A path below /dev is
+    looked up among the device nodes that plugins asked for, and among the open files of every
+    process that can be seen; the pod of a process is told by its cgroup.
+    """
+    from dpctl.commands._reading import Question, answer
+    from dpctl.env import find_env
+    from dpctl.inventory.users import user_rows
+    from dpctl.views import USERS
+
+    env = find_env(common.settings)
+    is_path = device.startswith("/")
+
+    def rows(snap: Snapshot) -> Sequence[UserRow]:
+        return user_rows(snap, device)
+
+    def check(_snap: Snapshot, shown: Sequence[UserRow]) -> DpctlError | None:
+        if shown:
+            return None
+        what = "nobody holds" if not is_path else "nobody holds or has open"
+        return FoundError(f'{what} "{device}"', "dpctl devices lists every device that is known")
+
+    def more(_env: Env, snap: Snapshot) -> Snapshot:
+        return _with_openers(env, snap, device) if is_path and env.live else snap
+
+    needs = (Source.POD_RESOURCES, Source.CHECKPOINT)
+    return answer(common, Question(USERS, _WANT, needs, rows, check, more=more))
+
+
+def _with_openers(env: Env, snap: Snapshot, path: str) -> Snapshot:
+
+    from dpctl.model import SourceRow
+    from dpctl.sources.proc import device_holders
+
+    try:
+        found = device_holders(env, path)
+    except DpctlError as error:  # the containers that were given it are worth showing all the same
+        row = SourceRow("openers", path, "failed", error.message, error.hint, int(error.code))
+        return snap._replace(sources=(*snap.sources, row))
+    row = SourceRow("openers", env.proc.value or "/proc", "read")
+    if found.denied:
+        reason = f"{found.denied} processes could not be looked at"
+        row = row._replace(state="failed", reason=reason, hint="run as root", code=ExitCode.DENIED)
+    return snap._replace(openers=found.processes, sources=(*snap.sources, row))
