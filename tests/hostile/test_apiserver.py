@@ -1,0 +1,178 @@
+"""An API server that is gone, slow, refuses or lies; kubeconfigs and Nodes that mean harm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes import api_server
+from tests.fakes.api_server import Reply, json_reply, raw, status
+from tests.fakes.kubeconfigs import kubeconfig
+from tests.fakes.node_tree import (
+    CONTROLS,
+    NODE_PATH,
+    RESOURCE,
+    NodeTree,
+    items,
+    node,
+    node_document,
+    said,
+    serve_cluster,
+)
+
+FAULTS: dict[str, tuple[Reply | None, int, str]] = {
+    "refused": (None, 3, "refused"),
+    "hangs": (api_server.hang, 3, "did not answer within"),
+    "drips": (api_server.drip, 3, "did not answer within"),
+    "closes": (api_server.close, 3, "127.0.0.1"),
+    "401": (status(401, f"who{CONTROLS}"), 5, "does not accept the credentials"),
+    "403": (status(403, f"not you{CONTROLS}"), 5, "refuses"),
+    "404": (status(404, "nothing"), 4, "has no"),
+    "500": (status(500, f"broken{CONTROLS}"), 4, "status 500"),
+    "garbage": (raw(bytes(range(256)) * 100), 7, "127.0.0.1"),
+    "HTML": (raw(b"<html>\x1b[2J</html>"), 7, "127.0.0.1"),
+    "deep": (raw(b"[" * 200_000), 7, "127.0.0.1"),
+    "100 MiB": (api_server.endless, 7, "is larger than"),
+    "another type": (json_reply({"items": {"a": CONTROLS}}), 7, "items"),
+}
+PATIENCE = ("--request-timeout", "1s")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[api_server.Server]:
+    with api_server.running() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def tree(server: api_server.Server) -> Iterator[NodeTree]:
+    with node(kubelet=False, cluster=False, plugin=False) as made:
+        yield made
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named_and_the_rest_goes_on(
+    server: api_server.Server, tree: NodeTree, fault: str
+) -> None:
+    reply, code, words = FAULTS[fault]
+    kubeconfig(tree.kubeconfig, server.url if reply else "http://127.0.0.1:1")
+    if reply is not None:
+        for path in (NODE_PATH, "/api/v1/pods"):
+            server.answer(path, reply)
+    lines = [
+        ("pods", "--failed", *PATIENCE),
+        ("pods", "--failed", "-o", "json", *PATIENCE),
+        ("pods", "-o", "wide", *PATIENCE),
+    ]
+    table, document, partial = tree.ask_all(lines)
+    for result in (table, document):
+        assert (result.code, result.out) == (code, ""), result.err
+        said(result, "error", "pods", words)
+    assert (partial.code, RESOURCE in partial.out) == (0, True)
+    for source in ("node", "pods"):
+        said(partial, "warning", f"{source} not read: ")
+
+
+def test_strict_gives_the_code_of_what_is_missing(
+    server: api_server.Server, tree: NodeTree
+) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    with node(cluster=False) as healthy:
+        kubeconfig(healthy.kubeconfig, server.url)
+        assert healthy.run("resources", "--strict").code == 0
+        server.answer("/api/v1/pods", status(403, "no"))
+        result = healthy.run("resources", "-o", "json", "--strict")
+    assert result.code == 5
+    assert [row["resource"] for row in items(result)] == [RESOURCE]
+
+
+# --- kubeconfigs ----------------------------------------------------------------------------------
+
+LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+KUBECONFIGS: dict[str, bytes] = {
+    "empty": b"",
+    "a list": b"[1, 2]",
+    "no YAML": b"{\x1b[2J: [",
+    "binary": bytes(range(256)),
+    "billion laughs": LAUGHS.encode() + b"clusters: *i\ncontexts: *i\nusers: *i\n",
+    "a program": b"!!python/object/apply:os.system ['touch /tmp/dpctl-was-here']",
+    "tags": b"current-context: !!int ''\nclusters: []\n",
+    "timestamps": b"current-context: !!timestamp x\nclusters: []\n",
+    "booleans": b"current-context: !!bool x\nclusters: []\n",
+    "deep": b"clusters: " + b"[" * 20_000,
+    "names": json.dumps({"current-context": f"c{CONTROLS}", "contexts": [], "clusters": [],
+                         "users": []}).encode(),
+    "types": b"current-context: 7\ncontexts: 7\nclusters: x\nusers: {a: b}\n",
+    "server": b"current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+    b"clusters: [{name: c, cluster: {server: \"http://\\e[2J:99999999\"}}]\n"
+    b"users: [{name: u, user: {token: t}}]\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", KUBECONFIGS)
+def test_a_kubeconfig_that_is_none(tree: NodeTree, fault: str) -> None:
+    tree.kubeconfig.write_bytes(KUBECONFIGS[fault])
+    result, partial = tree.ask_all([("pods", "--failed"), ("pods", "-o", "json")])
+    assert (result.code in (3, 7), result.out) == (True, ""), result.err
+    said(result, "error", "pods")
+    assert str(tree.kubeconfig) in result.err
+    assert (partial.code, RESOURCE in partial.out) == (0, True)
+    said(partial, "warning", "node not read", str(tree.kubeconfig))
+
+
+# --- Nodes ----------------------------------------------------------------------------------------
+
+KEYS: dict[str, object] = {
+    f"evil.example/{CONTROLS}": "1",
+    "../../etc/passwd": "1",
+    "": "1",
+    "long.example/" + "x" * 65536: "1",
+    "a/b/c": "-5",
+    "big.example/a": "9" * 4000,
+    "big.example/b": "1e999999999",
+    "big.example/c": "1E",
+    "odd.example/a": f"4{CONTROLS}",
+    "odd.example/b": "0x10",
+    "odd.example/c": "١",
+    "odd.example/d": "",
+}
+
+
+def test_a_node_with_hostile_keys_and_quantities(server: api_server.Server, tree: NodeTree) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    server.answer(NODE_PATH, json_reply(node_document(**KEYS)))
+    results = tree.ask("resources")
+    assert [result.code for result in results] == [0, 0, 0]
+    assert "\nevil.example/\\0\\e[2J\\e]0;x\\x07\\r\\n\\t" in results[0].out
+    rows = {row["resource"]: row for row in items(results[2])}
+    assert set(KEYS) <= set(rows)
+    for name, quantity in KEYS.items():
+        assert rows[name]["capacity"] == quantity
+    assert rows[f"evil.example/{CONTROLS}"]["state"] == "Malformed"
+
+
+@pytest.mark.parametrize("value", [7, None, ["1"], {"a": "1"}, True, 1e400])
+def test_a_quantity_of_another_type(
+    server: api_server.Server, tree: NodeTree, value: object
+) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    server.answer(NODE_PATH, json_reply(node_document(**{"odd.example/a": value})))
+    result = tree.run("resources")
+    assert (result.code, RESOURCE in result.out) == (0, True)
+
+
+def test_a_hundred_thousand_keys(server: api_server.Server, tree: NodeTree) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    many: dict[str, object] = {f"v.example/r-{number}": "1" for number in range(100_000)}
+    server.answer(NODE_PATH, json_reply(node_document(**many)))
+    (result,) = tree.ask("resources", formats=("table",))
+    assert result.code == 0
+    assert result.out.count("\nv.example/r-") == 100_000 or "more than" in result.err
