@@ -12,6 +12,7 @@ from dpctl.inventory.served import Candidate, Service, attribute
 from dpctl.inventory.sockets import KUBELET_SOCKET, Listener, SocketFacts, socket_facts
 from dpctl.model import DirectoryEntry, Node, Snapshot, Source
 from dpctl.quantity import count
+from dpctl.text import natural_key
 
 
 class Verdict(NamedTuple):
@@ -51,7 +52,8 @@ class Connections:
         keys = self.keys_of.get(resource, [])
         found = [self.candidates[k].endpoint for k in keys]
         found += [p for p, _ in self._by_registry.get(resource, ())]
-        return tuple(dict.fromkeys(found)), any(self.services[k].inferred for k in keys)
+        ordered = sorted(dict.fromkeys(found), key=natural_key)
+        return tuple(ordered), any(self.services[k].inferred for k in keys)
 
     def connected(self, resource: str) -> Verdict:
         if self.facts.trusted:
@@ -97,6 +99,10 @@ class Connections:
         if self.snap.checkpoint is None or resource not in self.snap.checkpoint.registered:
             if self.snap.checkpoint is None:
                 return Verdict(None, "checkpoint not read", missing=(Source.CHECKPOINT,))
+            if self.snap.checkpoint.absent and self._unnamed_connected:
+                # Somebody is registered, so the file was there once: who, it can no longer tell.
+                text = "the checkpoint file is gone although the kubelet is connected to plugins"
+                return Verdict(None, text, missing=(Source.CHECKPOINT,))
             return Verdict(False, "the kubelet is connected to no socket of it")
         if not self._unnamed_connected:
             return Verdict(False, "the kubelet is connected to no socket of it")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from dpctl.model import Pod, PodHolding, PodName, Snapshot
@@ -31,12 +32,16 @@ class Pods:
                 self._by_uid[pod.config_hash] = pod
             self._by_name[pod.namespace, pod.name] = pod
         self._logs = {name.uid: name for name in snap.pod_names or ()}
-        self._uid_of_log = {(n.namespace, n.name): n.uid for n in snap.pod_names or ()}
+        self._uids_of_log: dict[tuple[str, str], list[str]] = {}
+        for log in snap.pod_names or ():
+            self._uids_of_log.setdefault((log.namespace, log.name), []).append(log.uid)
         self._listed: dict[tuple[str, str], PodHolding] = {}
         if snap.pod_resources is not None:
             self._listed = {(p.namespace, p.name): p for p in snap.pod_resources.pods}
         self._list_read = snap.pod_resources is not None
-        self._matched = _match_uids(snap) if self._list_read and not self._by_uid else {}
+        self._holding_uids = _holding_uids(snap)
+        self._contradicted = _contradicted(snap, self._listed, self._logs)
+        self._matched = {} if self._by_uid else _match_uids(self._holding_uids)
         self._api_read = snap.pods is not None
         version = snap.node.kubelet_version if snap.node else snap.kubelet_version
         self._list_is_active = (
@@ -67,7 +72,7 @@ class Pods:
         pod = self._by_name.get((namespace, name))
         if pod is not None:
             return PodIdentity(namespace, name, pod.config_hash or pod.uid, self._active(pod))
-        uid = self._uid_of_log.get((namespace, name))
+        uid = self._uid_of_listed((namespace, name))
         # The kubelet lists it and the API server was not asked, or does not have it yet: it counts.
         return PodIdentity(namespace, name, uid, True)
 
@@ -90,34 +95,81 @@ class Pods:
             return True
         return self._list_is_active and (pod.namespace, pod.name) in self._listed
 
+    def _uid_of_listed(self, key: tuple[str, str]) -> str | None:
+        uids = self._uids_of_log.get(key, [])
+        if len(uids) > 1:
+            uids = [uid for uid in uids if (uid, *key) in self._holding_uids]
+        return uids[0] if len(uids) == 1 else None
+
     def _active_by_name(self, log: PodName) -> bool | None:
         key = (log.namespace, log.name)
         if self._api_read:
             return False  # the API server does not have this UID: a pod of the same name is another
         if self._list_read:
-            return key in self._listed and self._uid_of_log.get(key) == log.uid
+            if key not in self._listed:
+                return False
+            if len(self._uids_of_log[key]) == 1 or (log.uid, *key) in self._holding_uids:
+                return True
+            # Logs of a deleted pod outlive it, so several UIDs may have this name: one whose entry
+            # is for a container that List has without the device is another pod.
+            return False if (log.uid, *key) in self._contradicted else None
         return None
 
 
-def _match_uids(snap: Snapshot) -> dict[str, tuple[str, str]]:
+def _holding_uids(snap: Snapshot) -> frozenset[tuple[str, str, str]]:
+    """(UID, namespace, name): checkpoint's UID and List's pod share a device of one container."""
+    held = _listed_devices(snap)
+    return frozenset(
+        (entry.pod_uid, *pod)
+        for entry in (snap.checkpoint.allocations if snap.checkpoint else ())
+        for device_id in entry.device_nodes()
+        for pod in held.get((entry.container, entry.resource, device_id), ())
+    )
+
+
+def _contradicted(
+    snap: Snapshot, listed: Mapping[tuple[str, str], PodHolding], logs: Mapping[str, PodName]
+) -> frozenset[tuple[str, str, str]]:
+    """(UID, namespace, name): the checkpoint has a device for a container of that UID, List has the
+    container under the name that the UID's logs have, and not the device."""
+    found: set[tuple[str, str, str]] = set()
+    held = _listed_devices(snap)
+    for entry in snap.checkpoint.allocations if snap.checkpoint else ():
+        log = logs.get(entry.pod_uid)
+        pod = listed.get((log.namespace, log.name)) if log is not None else None
+        if pod is None or all(c.name != entry.container for c in pod.containers):
+            continue
+        key = (pod.namespace, pod.name)
+        if any(
+            key not in held.get((entry.container, entry.resource, device_id), ())
+            for device_id in entry.device_nodes()
+        ):
+            found.add((entry.pod_uid, *key))
+    return frozenset(found)
+
+
+def _listed_devices(snap: Snapshot) -> dict[tuple[str, str, str], set[tuple[str, str]]]:
+    """(container, resource, device ID) to the pods that List shows it in."""
+    held: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for pod in snap.pod_resources.pods if snap.pod_resources else ():
+        for container in pod.containers:
+            for device in container.devices:
+                key = (container.name, device.resource, device.device_id)
+                held.setdefault(key, set()).add((pod.namespace, pod.name))
+    return held
+
+
+def _match_uids(
+    holding_uids: frozenset[tuple[str, str, str]],
+) -> dict[str, tuple[str, str]]:
     """UIDs of the checkpoint to pods of List by what their containers hold: the last resort.
 
     A dead pod's entry may name a device that another pod holds by now, so a pod that two UIDs could
     be is left unnamed.
     """
-    if snap.pod_resources is None or snap.checkpoint is None:
-        return {}
-    held: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
-    for pod in snap.pod_resources.pods:
-        for container in pod.containers:
-            for device in container.devices:
-                key = (container.name, device.resource, device.device_id)
-                held.setdefault(key, set()).add((pod.namespace, pod.name))
     candidates: dict[str, set[tuple[str, str]]] = {}
-    for entry in snap.checkpoint.allocations:
-        for device_id in entry.device_nodes():
-            pods = held.get((entry.container, entry.resource, device_id), set())
-            candidates.setdefault(entry.pod_uid, set()).update(pods)
+    for uid, namespace, name in holding_uids:
+        candidates.setdefault(uid, set()).add((namespace, name))
     single = {uid: next(iter(pods)) for uid, pods in candidates.items() if len(pods) == 1}
     claims = Counter(single.values())
     return {uid: pod for uid, pod in single.items() if claims[pod] == 1}

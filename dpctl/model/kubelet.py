@@ -147,6 +147,9 @@ class Checkpoint(NamedTuple):
     computed_checksum: int
     modified: float | None = None
     """mtime of the file; None where only the content is known."""
+    absent: bool = False
+    """There is no file: what a kubelet that never had a plugin looks like, and one whose file was
+    deleted while it ran (kubelet-facts §5.1, §12)."""
 
     @property
     def verified(self) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 
-from dpctl.errors import DpctlError, UnreachableError
+from dpctl.errors import DpctlError
 from dpctl.model import Checkpoint
 from dpctl.sources.files import read_with_stat
 from dpctl.statefiles.device_checkpoint import parse_checkpoint
 
 NAME = "kubelet_internal_checkpoint"
+_KUBELET = "kubelet.sock"
 # 1000 pods and 100 000 devices are some 15 MB.
 _LARGEST = 64 << 20
 
@@ -22,21 +23,15 @@ def checkpoint_path(device_plugin_dir: str) -> str:
 
 
 def read_checkpoint(device_plugin_dir: str) -> Checkpoint:
-    """`kubelet_internal_checkpoint` of that directory, with its mtime.
+    """`kubelet_internal_checkpoint` of that directory, with its mtime; an empty one (`absent`) when
+    the kubelet's directory is there without it, as before the first plugin.
 
     Raises UnreachableError, DeniedError, BadDataError, each naming the path.
     """
     path = checkpoint_path(device_plugin_dir)
-    try:
-        data, found = read_with_stat(path, _LARGEST)
-    except UnreachableError as e:
-        if os.path.isdir(device_plugin_dir):
-            raise UnreachableError(
-                e.message,
-                "the kubelet writes it when the first device plugin lists its devices; "
-                f"`ls -la {device_plugin_dir}`",
-            ) from e
-        raise
+    if not os.path.lexists(path) and os.path.lexists(os.path.join(device_plugin_dir, _KUBELET)):
+        return Checkpoint((), {}, 0, 0, absent=True)
+    data, found = read_with_stat(path, _LARGEST)
     try:
         return parse_checkpoint(data, modified=found.st_mtime)
     except DpctlError as e:

@@ -83,6 +83,32 @@ def test_a_new_pod_of_the_same_name_does_not_inherit_the_old_ones_devices() -> N
     assert not any(r.devices for r in container_rows(snap))
 
 
+@pytest.mark.parametrize("order", [("uid-a", "uid-z"), ("uid-z", "uid-a")])
+def test_of_two_uids_under_one_name_the_one_that_holds_is_the_pod(order: tuple[str, str]) -> None:
+    old, new = order
+    snap = snapshot(
+        pod_resources=listed(ContainerHolding("c", (Device(R, "g1", (0,)),))),
+        checkpoint=build.checkpoint(
+            {},
+            [
+                build.allocation(old, "c", R, {0: ["g0"]}),
+                build.allocation(new, "c", R, {0: ["g1"]}),
+                build.allocation(new, "warmup", R, {0: ["g2"]}),
+            ],
+        ),
+        pod_names=tuple(PodName(uid, "ml", "p") for uid in sorted(order)),
+    )
+    rows = {r.container: r for r in container_rows(snap)}
+    assert [d.id for d in rows["c"].devices] == ["g1"]
+    assert rows["c"].uid == new
+    assert (rows["warmup"].pod, rows["warmup"].kind) == ("p", "init")
+    assert [(r.device, r.state) for r in user_rows(snap, "g*")] == [
+        ("g1", "active"),
+        ("g0", "gone"),
+        ("g2", "active"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("devices", "cpus", "memory", "aligned"),
     [

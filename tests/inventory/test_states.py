@@ -7,6 +7,7 @@ import pytest
 from dpctl.inventory.resources import resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import (
+    Checkpoint,
     DeviceClass,
     PluginSocket,
     PodHolding,
@@ -217,6 +218,21 @@ class TestMissingEvidence:
         found = row(live(node=build.node({R: "0"}), checkpoint=None))
         assert found.state is ResourceState.UNKNOWN
         assert found.missing_sources == ("checkpoint",)
+
+    def test_before_the_first_plugin_there_is_no_checkpoint_file(self) -> None:
+        empty = Checkpoint((), {}, 0, 0, absent=True)
+        snap = live(node=build.node({R: "0"}), checkpoint=empty)
+        assert row(snap).state is ResourceState.STALE
+
+    def test_a_checkpoint_deleted_under_the_kubelet_decides_nothing(self) -> None:
+        empty = Checkpoint((), {}, 0, 0, absent=True)
+        snap = live(
+            node=build.node({R: "4", "b.example/x": "1"}),
+            checkpoint=empty,
+            **with_plugin(connected=True),
+        )
+        assert row(snap).state is ResourceState.UNKNOWN
+        assert row(snap).missing_sources == ("checkpoint",)
 
     def test_foreign_without_checkpoint(self) -> None:
         snap = live(node=build.node({R: "2"}, owners={R: ("nfd",)}), checkpoint=None)

@@ -25,7 +25,14 @@ def test_reads_the_file_with_its_time(tmp_path):
 def test_a_directory_without_it(tmp_path):
     with pytest.raises(UnreachableError, match="does not exist") as caught:
         read_checkpoint(str(tmp_path))
-    assert "first device plugin" in (caught.value.hint or "")
+    assert caught.value.hint
+
+
+def test_a_kubelet_that_never_had_a_plugin(tmp_path):
+    (tmp_path / "kubelet.sock").touch()
+    found = read_checkpoint(str(tmp_path))
+    assert (found.absent, found.registered, found.allocations) == (True, {}, ())
+    assert found.verified
     with pytest.raises(UnreachableError):
         read_checkpoint(str(tmp_path / "missing"))
 
