@@ -5,11 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What is installed follows pyproject.toml: another text, another stamp.
 STAMP := $(VENV)/.installed-$(shell sha256sum pyproject.toml | cut -c1-16)
+# The oldest compiler that the floors in pyproject.toml allow, apart from what the tests use.
+GEN := .venv-gen
 HALF := $(VENV)/.installing
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt gen bench install
+.PHONY: help demo test test-cluster check fmt gen bench install
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -19,6 +21,10 @@ demo: $(STAMP) ## A whole small node on this machine: resources, devices, pods, 
 
 test: $(STAMP) ## Run the tests (TESTS=tests/inventory for some of them)
 	@$(BIN)/python -m pytest -n auto $(TESTS)
+
+test-cluster: $(STAMP) ## Every command on real kubelets (MINOR=1.36 for one; needs root and Go)
+	@$(BIN)/python -m pytest tests/cluster -p no:cacheprovider --durations=10 \
+		$(if $(MINOR),--minor $(MINOR))
 
 check: $(STAMP) ## Style, types, and which room imports what
 	@$(BIN)/ruff format --check .
@@ -30,8 +36,11 @@ fmt: $(STAMP) ## Format, and mend what can be mended
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-gen: $(STAMP) ## Write completions/, man/ and dpctl/_words.py anew
+gen: $(STAMP) ## Write dpctl/pb, completions/, man/ and dpctl/_words.py anew
 	@$(BIN)/python -m dpctl.gen
+	@test -x $(GEN)/bin/python || $(PYTHON) -m venv $(GEN)
+	@$(GEN)/bin/python -m pip install --quiet --disable-pip-version-check grpcio-tools==1.72.1
+	@$(GEN)/bin/python proto/generate.py
 
 bench: $(STAMP) ## Measure start-up times and a large node (some minutes, on a quiet machine)
 	@$(BIN)/python -m compileall -q dpctl

@@ -42,6 +42,21 @@ def make(name: str) -> list[Path]:
     return files
 
 
+def make_any_cpu(name: str, pretended: Path) -> dict[Path, Path]:
+    """Make the group `name` such that CPUs which the machine lacks can be written into it.
+
+    Answers file -> where to mount it in the writer's namespace. On version 2 nothing can be done.
+    """
+    make(name)
+    folder = ROOT / "cpuset" / name
+    if not (folder / "cgroup.clone_children").exists():
+        return {}
+    # Groups below take the real CPUs at birth, instead of copying what was written here.
+    (folder / "cgroup.clone_children").write_text("1")
+    pretended.write_text((folder / "cpuset.cpus").read_text())
+    return {pretended: folder / "cpuset.cpus"}
+
+
 def processes(name: str) -> set[int]:
     """Pids in the group and all groups below it, in any hierarchy."""
     found: set[int] = set()

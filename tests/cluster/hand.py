@@ -59,8 +59,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def _up(args: argparse.Namespace) -> int:
-    # Ends like Ctrl-C, so that a plain kill tidies up as well.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A plain kill ends it like Ctrl-C; and a shell's background jobs start with that ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     started = time.monotonic()
     plane = ControlPlane()
     try:

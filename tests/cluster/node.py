@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -96,7 +97,6 @@ class Node:
         """Namespace, containerd and images: what needs no API server."""
         self.namespace.start()
         wait_for("the namespace", self._ready.exists, 10, [self.namespace])
-        cgroups.make(self.cgroup)
         command = runtime.command(self.path, self._containerd_socket)
         self.containerd = self.process("containerd", command)
         answers = lambda: _accepts(self._containerd_socket)  # noqa: E731
@@ -269,6 +269,22 @@ class Node:
         what = f"{resource} to be {expected[0]}/{expected[1]} on {self.name}"
         wait_for(what, probe, seconds, needs)
 
+    def wait_devices(self, resource: str, seconds: float = 30.0) -> None:
+        """Wait until the kubelet, as it runs now, has heard of the resource's devices.
+
+        The Node does not tell: after a restart it shows the old counts until the next update.
+        """
+        kubelet = self._running_kubelet()
+        heard = re.compile(
+            f'"Processed device updates for resource".* resourceName="{re.escape(resource)}"'
+        )
+        wait_for(
+            f"{self.name}'s kubelet to hear of devices of {resource}",
+            lambda: heard.search(kubelet.log_since_start()),
+            seconds,
+            [kubelet],
+        )
+
     def create_pod(
         self,
         name: str,
@@ -304,8 +320,11 @@ class Node:
         for folder, target in BOUND.items():
             (self.path / folder).mkdir()
             pairs += [str(self.path / folder), target]
-        for tree, where in sysfs.write_trees(self.path / "sys", numa, cpus).items():
-            pairs += [str(tree), str(where)]
+        mounts = sysfs.write_trees(self.path / "sys", numa, cpus)
+        # The group of all pods: a kubelet writes all its CPUs into it, and stops if it cannot.
+        mounts |= cgroups.make_any_cpu(f"{self.cgroup}/kubepods", self.path / "cpus")
+        for source, where in mounts.items():
+            pairs += [str(source), str(where)]
         unshare = ["unshare", "--mount", "--propagation", "slave"]
         return [*unshare, "sh", "-c", _HOLD, "hold", str(self._ready), *pairs]
 

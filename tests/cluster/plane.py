@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
+import threading
 import time
 import urllib.error
 from collections.abc import Mapping, Sequence
@@ -46,11 +47,12 @@ class ControlPlane:
         }
         self.daemons: dict[str, Daemon] = {}
         self.seconds_to_start = 0.0
+        self._waiting = threading.Lock()  # nodes may be started from several threads
 
     def __enter__(self) -> ControlPlane:
+        """Start it; nodes wait for it where they need it, so that both start side by side."""
         try:
             self.start()
-            self.wait_ready()
         except BaseException:
             self.stop()
             raise
@@ -75,18 +77,9 @@ class ControlPlane:
 
     def wait_ready(self) -> None:
         """Wait until the API server is ready, then start the scheduler."""
-        if "kube-scheduler" in self.daemons:
-            return
-        needs = [self.daemons["etcd"], self.daemons["kube-apiserver"]]
-        wait_for("the API server", self._is_ready, 90, needs)
-        kubeconfig = self.api().write_kubeconfig(self.kubeconfig(ADMIN), ADMIN)
-        self.api(NO_RIGHTS).write_kubeconfig(self.kubeconfig(NO_RIGHTS), NO_RIGHTS)
-        scheduler = [
-            *(str(self.bin / "kube-scheduler"), f"--kubeconfig={kubeconfig}"),
-            *("--leader-elect=false", "--secure-port=0"),
-        ]
-        self.daemon("kube-scheduler", scheduler).start()
-        self.seconds_to_start = time.monotonic() - self._started
+        with self._waiting:
+            if "kube-scheduler" not in self.daemons:
+                self._wait_and_schedule()
 
     def stop(self) -> None:
         """Kill and remove everything, nodes included."""
@@ -125,6 +118,18 @@ class ControlPlane:
         log.parent.mkdir(exist_ok=True)
         self.daemons[name] = Daemon(name, command, log, self.groups, env)
         return self.daemons[name]
+
+    def _wait_and_schedule(self) -> None:
+        needs = [self.daemons["etcd"], self.daemons["kube-apiserver"]]
+        wait_for("the API server", self._is_ready, 90, needs)
+        kubeconfig = self.api().write_kubeconfig(self.kubeconfig(ADMIN), ADMIN)
+        self.api(NO_RIGHTS).write_kubeconfig(self.kubeconfig(NO_RIGHTS), NO_RIGHTS)
+        scheduler = [
+            *(str(self.bin / "kube-scheduler"), f"--kubeconfig={kubeconfig}"),
+            *("--leader-elect=false", "--secure-port=0"),
+        ]
+        self.daemon("kube-scheduler", scheduler).start()
+        self.seconds_to_start = time.monotonic() - self._started
 
     def _is_ready(self) -> bool:
         try:

@@ -48,12 +48,14 @@ class Daemon:
         ]
         self._env = {**os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
 
     def start(self) -> None:
         """Start it; the log is appended to."""
         if self.alive:
             raise ClusterError(f"{self.name} runs already")
         with self.log.open("ab") as log:
+            self._log_start = log.tell()
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -102,6 +104,14 @@ class Daemon:
         """Take note of its end, after something else has killed it."""
         if self._process is not None:
             self._process.wait()
+
+    def log_since_start(self) -> str:
+        """What it has logged since it was last started."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read().decode(errors="replace")
 
     def log_tail(self, lines: int = 25) -> str:
         """The last lines of its log."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
-from . import images
+from . import images, pinning
 
 _TEMPLATE = """\
 version = 2
@@ -36,6 +37,12 @@ cdi_spec_dirs = ["/run/cdi"]
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{path}/cni"
 conf_dir = "{path}/cni"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+BinaryName = "{runc}"
 """
 
 # Pods use the host's network, so this is never called; without it the node is never Ready.
@@ -46,6 +53,11 @@ def command(path: Path, socket: Path) -> list[str]:
     """Write the configuration below `path`; the command that runs a containerd with it."""
     (path / "cni").mkdir()
     (path / "cni" / "10-none.conf").write_text(json.dumps(_NETWORK) + "\n")
+    runc = path / "runc"
+    # Isolated and without site: it is started several times for every container.
+    runc.write_text(f"#!{sys.executable} -IS\n" + Path(pinning.__file__).read_text())
+    runc.chmod(0o755)
     config = path / "containerd.toml"
-    config.write_text(_TEMPLATE.format(path=path, socket=socket, pause=images.PAUSE))
+    values = {"path": path, "socket": socket, "pause": images.PAUSE, "runc": runc}
+    config.write_text(_TEMPLATE.format(**values))
     return ["containerd", f"--config={config}"]

@@ -1,0 +1,125 @@
+"""The story that every device-plugin tutorial tells, with upstream's plugin and a real kubectl."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import pods
+from .bench import Bench
+from .expect import assert_table, assert_text
+from .node import SAMPLE_RESOURCE
+from .processes import wait_for
+
+
+def test_tutorial(bench: Bench) -> None:
+    plane, node = bench.plane, bench.node
+    plugin = bench.sample_plugin()
+    assert_table(
+        bench.dpctl("resources"),
+        """
+        RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
+        example.com/resource  Ready  2/2      0          2     -     *       2/2
+        """,
+    )
+    shown = "jsonpath={.status.allocatable.example\\.com/resource}"
+    assert plane.kubectl("get", "node", node.name, "-o", shown) == "2"
+
+    first, second = f"first-{node.name}", f"second-{node.name}"
+    node.create_pod(first, {SAMPLE_RESOURCE: 1})
+    found = bench.dpctl("devices", "-o", "csv")
+    assert found.code == 0
+    held = [line.split(",")[0] for line in found.stdout.splitlines() if first in line]
+    assert held in (["Dev-1"], ["Dev-2"])
+    assert_text(
+        bench.dpctl("pods", first),
+        f"""
+        Name:       {first}
+        Namespace:  default
+        UID:        {bench.pod_uid(first)}
+        Phase:      Running
+        Node:       {node.name}
+        Containers:
+          main:
+            Kind:        app
+            CPUs:        shared pool
+            Memory:      -
+            Aligned:     -
+            Known from:  checkpoint, podresources
+            example.com/resource:
+              Devices:    {held[0]} on no NUMA node
+              Requested:  1
+              Mounts:     /tmp/{held[0]} at /tmp/{held[0]} (rw): present
+        """,
+    )
+
+    pods.create(plane.api(), pods.manifest(second, node.name, {SAMPLE_RESOURCE: 2}))
+    message = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
+    wait_for(
+        "the scheduler to say what is missing",
+        lambda: (
+            f"Insufficient {SAMPLE_RESOURCE}" in plane.kubectl("get", "pod", second, "-o", message)
+        ),
+        30,
+    )
+    assert plane.kubectl("get", "pod", second, "-o", "jsonpath={.status.phase}") == "Pending"
+    # It is bound to no node, so it counts on none.
+    assert_table(
+        bench.dpctl("resources", "-o", "wide"),
+        """
+        RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE  CHECKPOINT  KUBELET  REQUESTED  OWNER    NOTE
+        example.com/resource  Ready  2/2      1          1     -     *       2/2   2           2        1          kubelet  *
+        """,  # noqa: E501
+    )
+
+    node.delete_pod(second)
+    node.delete_pod(first)
+    plugin.kill()
+    node.wait_resource(SAMPLE_RESOURCE, "0", "2")
+    assert_table(
+        bench.dpctl("resources"),
+        """
+        RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
+        example.com/resource  Grace  0/2      0          0     -     -       2/0
+        """,
+    )
+    # Taken away while the kubelet still tracks it, the key comes back by itself.
+    patch = '{"status":{"capacity":{"example.com/resource":null}}}'
+    plane.kubectl("patch", "node", node.name, "--subresource=status", "--type=merge", "-p", patch)
+    node.wait_resource(SAMPLE_RESOURCE, "0", "2")
+    assert_text(bench.dpctl("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
+
+
+def test_through_kubectl(bench: Bench) -> None:
+    bench.plugin("plain.test/gpu", ["gpu-0"])
+    scripts = bench.plane.path / f"scripts-{bench.node.name}"
+    scripts.mkdir(exist_ok=True)
+    script = scripts / "kubectl-dp"
+    # As pip makes it for the entry point, with this checkout's code.
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom dpctl.__main__ import main\nsys.exit(main())\n"
+    )
+    script.chmod(0o755)
+    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
+    environment = bench.environment(env={"PATH": path})
+    kubectl = str(bench.plane.bin / "kubectl")
+    assert_table(
+        bench.node.run(kubectl, "dp", "resources", env=environment),
+        """
+        RESOURCE        STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN    NODE
+        plain.test/gpu  Ready  1/1      0          1     -     gpu.sock  1/1
+        """,
+    )
+    found = bench.node.run(kubectl, "dp", "resources", "no.such/one", env=environment)
+    assert_text(
+        found,
+        "",
+        """
+        found: no resource "no.such/one" here
+        hint: dpctl resources lists what there is
+        """,
+        code=1,
+    )
+    before = bench.node.run(kubectl, "--context", "test", "dp", "resources", env=environment)
+    assert before.code != 0
+    assert "flags cannot be placed before plugin name" in before.stderr

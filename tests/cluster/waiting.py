@@ -1,0 +1,78 @@
+"""A node on which five-minute graces run out while other tests run.
+
+Three plugins have come and gone there: `gone.test/gpu` was killed while a pod held one of its two
+devices, `idle.test/fpga` was killed with nobody on it, and `quiet.test/nic` lives on through a
+kubelet restart without registering again.
+"""
+
+from __future__ import annotations
+
+import time
+
+from . import pods
+from .bench import Bench
+from .processes import wait_for
+
+# Five minutes, then the next status build (a second), and some for a busy machine.
+GRACE_SECONDS = 300.0
+LATEST_SECONDS = 330.0
+
+
+class Waiting:
+    """The node, and when its last grace began."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.node = bench.node
+        self.since = 0.0
+
+    def start(self) -> None:
+        """Bring it up and let the plugins come and go."""
+        bench, node = self.bench, self.node
+        node.start()
+        self.quiet = bench.plugin(
+            "quiet.test/nic",
+            ["nic-0"],
+            endpoint="quiet.sock",
+            watch_kubelet=False,
+            arguments=["--resource-name=quiet.test/nic"],
+        )
+        node.restart_kubelet()
+        node.wait_resource("quiet.test/nic", "0", "0")
+        gone = bench.plugin("gone.test/gpu", ["gpu-0", "gpu-1"], preferred=True)
+        idle = bench.plugin("idle.test/fpga", ["fpga-0"])
+        node.create_pod(f"keeper-{node.name}", {"gone.test/gpu": 1})
+        for plugin in (gone, idle):
+            plugin.kill()
+        node.wait_resource("gone.test/gpu", "0", "2")
+        node.wait_resource("idle.test/fpga", "0", "1")
+        self.since = time.monotonic()
+
+    def wait(self) -> None:
+        """Wait until the kubelet has let go of everything."""
+        last: list[object] = []
+
+        def probe() -> bool:
+            registered = self.bench.checkpoint()["Data"]["RegisteredDevices"]
+            status = self.node.get()["status"]["capacity"]
+            shown = {k: status.get(k) for k in ("gone.test/gpu", "idle.test/fpga")}
+            last[:] = [registered, shown]
+            names = {"gone.test/gpu", "idle.test/fpga", "quiet.test/nic"}
+            return self.released or (not names & set(registered) and set(shown.values()) == {"0"})
+
+        seconds = max(5.0, self.since + LATEST_SECONDS - time.monotonic())
+        try:
+            wait_for(f"{self.node.name}'s kubelet to let go", probe, seconds, interval=0.5)
+        except Exception as error:
+            error.add_note(f"last seen: {last}")
+            raise
+        self.released = True
+
+    released = False
+
+    def pod(self) -> str:
+        """The pod that holds a device of the plugin that is gone."""
+        found = pods.find(self.bench.plane.api(), f"keeper-{self.node.name}")
+        assert found is not None
+        name: str = found["metadata"]["name"]
+        return name
