@@ -19,11 +19,21 @@ def main() -> int:
             return complete(arguments[1:])
         if arguments == ["--version"]:
             return _version()
+        return _run(arguments, program)
+    except KeyboardInterrupt:
+        return 130  # ExitCode.INTERRUPTED, which costs an import
+
+
+def _run(arguments: list[str], program: str) -> int:
+    from dpctl import ahead
+
+    ahead.begin(arguments)
+    try:
         from dpctl.cli import run
 
         return run(arguments, program)
-    except KeyboardInterrupt:
-        return 130  # ExitCode.INTERRUPTED, which costs an import
+    finally:
+        ahead.stop()
 
 
 def _program(path: str) -> str:

@@ -10,9 +10,19 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
+from dpctl import ahead
+from dpctl.child import Child
 from dpctl.env import Env
 from dpctl.errors import DpctlError, ExitCode, PeerError, UnreachableError
-from dpctl.model import DirectoryListing, Kubelet, Node, Snapshot, Source, SourceRow
+from dpctl.model import (
+    DirectoryListing,
+    Kubelet,
+    Node,
+    PodResources,
+    Snapshot,
+    Source,
+    SourceRow,
+)
 from dpctl.model.node import minor_version
 
 # GetAllocatableResources could crash a kubelet of 1.21 (a pointer that was never set); its gate was
@@ -37,8 +47,10 @@ _LOCAL = {
 }
 
 
-def collect(env: Env, want: Collection[Source]) -> Snapshot:
+def collect(env: Env, want: Collection[Source], *, again: bool = False) -> Snapshot:
     """Everything wanted, read once. Never raises for a source: see `Snapshot.sources`.
+
+    `again`: this process goes on and reads more than once, so it keeps what it loads to itself.
 
     Raises BadDataError or UnreachableError for a bundle that is none.
     """
@@ -46,15 +58,20 @@ def collect(env: Env, want: Collection[Source]) -> Snapshot:
         from dpctl.bundle import read_bundle
 
         return read_bundle(env, want)
-    return _Live(env, frozenset(want)).run()
+    return _Live(env, frozenset(want), again).run()
+
+
+_Part = tuple[dict[str, Any], dict[Source, SourceRow]]
+"""What one task of a collection found: fields of the snapshot, and how each source fared."""
 
 
 class _Live:
     """One collection from the live node. Every `_read` fills a field and notes how it went."""
 
-    def __init__(self, env: Env, want: frozenset[Source]) -> None:
+    def __init__(self, env: Env, want: frozenset[Source], again: bool) -> None:
         self.env = env
         self.want = want
+        self.again = again
         self.fields: dict[str, Any] = {}
         self.rows: dict[Source, SourceRow] = {}
 
@@ -156,9 +173,11 @@ class _Live:
     # -- peers: sockets and the API server ---------------------------------------------------------
 
     def _read_peers(self) -> None:
+        asks_api = bool(self.want & frozenset(_API))
+        api = self._api_child() if asks_api and not self.again else None
         tasks: list[Callable[[], None]] = []
-        if self.want & frozenset(_API):
-            tasks.append(self._read_api)
+        if asks_api:
+            tasks.append(lambda: self._read_api(api))
         elif Source.ALLOCATABLE in self.want:
             tasks.append(self._read_allocatable)
         if Source.POD_RESOURCES in self.want:
@@ -173,19 +192,18 @@ class _Live:
             _side_by_side(tasks)
 
     def _read_pod_resources(self) -> None:
-        from dpctl.sources.podresources import list_pod_resources
-
         socket = self.env.pod_resources_socket.value or ""
-        self._read(
-            Source.POD_RESOURCES,
-            "pod_resources",
-            socket,
-            lambda: list_pod_resources(
-                socket,
-                timeout=self.env.request_timeout,
-                max_message_size=self.env.max_message_size,
-            ),
-        )
+        timeout, limit = self.env.request_timeout, self.env.max_message_size
+
+        def read() -> PodResources:
+            asked = ahead.take(socket, timeout, limit)
+            if asked is not None:
+                return asked
+            from dpctl.sources.podresources import list_pod_resources
+
+            return list_pod_resources(socket, timeout=timeout, max_message_size=limit)
+
+        self._read(Source.POD_RESOURCES, "pod_resources", socket, read)
 
     def _read_allocatable(self) -> None:
         socket = self.env.pod_resources_socket.value or ""
@@ -232,28 +250,49 @@ class _Live:
             Source.REGISTRY, "registry", where, lambda: probe_registry(where, timeout=timeout)
         )
 
-    def _read_api(self) -> None:
+    def _api_child(self) -> Child[_Part] | None:
+        """The API server asked by a process of its own; None: this one has to do it."""
+        import threading
+
+        if threading.active_count() > 1:
+            return None  # forked threads are not there, and what they hold stays held
+        try:
+            return Child(self._ask_api)
+        except OSError:
+            return None
+
+    def _read_api(self, child: Child[_Part] | None) -> None:
+        if child is None:
+            fields, rows = self._ask_api()
+        else:
+            try:
+                fields, rows = child.result()
+            finally:
+                child.stop()
+        self.fields.update(fields)
+        self.rows.update(rows)
+        if Source.ALLOCATABLE in self.want:
+            self._read_allocatable()  # the Node's version says whether it may be asked
+
+    def _ask_api(self) -> _Part:
         from dpctl.sources.apiserver import connect
 
+        part = _Live(self.env, self.want, self.again)
         wanted = [source for source in _API if source in self.want]
         try:
             api = connect(self.env)
         except DpctlError as error:
             for source in wanted:
-                self._fail(source, self.env.kubeconfig.value or "API server", error)
-            if Source.ALLOCATABLE in self.want:
-                self._read_allocatable()
-            return
-        name = self._node_name()
-        where = api.server
+                part._fail(source, self.env.kubeconfig.value or "API server", error)
+            return part.fields, part.rows
+        name, where = self._node_name(), api.server
         if Source.NODE in wanted:
-            self._read(Source.NODE, "node", where, lambda: api.get_node(_named(name)))
-        if Source.ALLOCATABLE in self.want:
-            self._read_allocatable()
+            part._read(Source.NODE, "node", where, lambda: api.get_node(_named(name)))
         if Source.PODS in wanted:
-            self._read(Source.PODS, "pods", where, lambda: api.list_pods(_named(name)))
+            part._read(Source.PODS, "pods", where, lambda: api.list_pods(_named(name)))
         if Source.DEVICE_CLASSES in wanted:
-            self._read(Source.DEVICE_CLASSES, "device_classes", where, api.list_device_classes)
+            part._read(Source.DEVICE_CLASSES, "device_classes", where, api.list_device_classes)
+        return part.fields, part.rows
 
     def _node_name(self) -> str | None:
         """What a person named, else the Node of this kubelet, else what the environment found."""

@@ -58,7 +58,7 @@ class Question(NamedTuple, Generic[Row]):
 
 def answer(common: Common, question: Question[Row]) -> int:
     """Run one question, once or again and again (`-w`). Returns the exit code."""
-    from dpctl import output, watching
+    from dpctl import output
     from dpctl.documents import Envelope
     from dpctl.env import find_env
 
@@ -72,6 +72,7 @@ def answer(common: Common, question: Question[Row]) -> int:
         return snap, question.rows(snap)
 
     if common.watch:
+        from dpctl import watching
 
         def produce() -> tuple[Sequence[Row], Envelope]:
             snap, rows = read()
@@ -126,7 +127,7 @@ def look(
     """Collect, name every source that was not read on stderr, and raise when nothing was."""
     from dpctl.collect import collect, missing
 
-    snap = collect(env, want)
+    snap = collect(env, want, again=common.watch)
     if more is not None:
         snap = more(env, snap)
     snap = snap._replace(sources=tuple(_with_next_step(row, snap) for row in snap.sources))
