@@ -163,6 +163,7 @@ def _say_unread(
 ) -> None:
     """Once per reason, also under -w. What ends the run is said by the error itself."""
     absent: list[str] = []
+    unread: dict[tuple[str, str | None], list[str]] = {}
     for row in snap.sources:
         if common.verbose:
             streams.note(_how_it_went(row))
@@ -170,12 +171,14 @@ def _say_unread(
             continue
         if row.state == "missing" and snap.from_bundle:
             absent.append(row.name)
-            continue
-        text = f"{row.name} not read: {row.reason or 'not there'}"
-        if row.name in _INCIDENTAL or text in said or _same(except_for, row):
-            continue
-        said.add(text)
-        streams.warn(text, row.hint)
+        elif row.name not in _INCIDENTAL and not _same(except_for, row):
+            unread.setdefault((row.reason or "not there", row.hint), []).append(row.name)
+    for (reason, hint), found in unread.items():
+        # One API server that does not answer is several sources and one sentence.
+        text = f"{', '.join(dict.fromkeys(found))} not read: {reason}"
+        if text not in said:
+            said.add(text)
+            streams.warn(text, hint)
     if absent and except_for is None:
         text = f"this bundle has no {', '.join(absent)}"
         if text not in said:

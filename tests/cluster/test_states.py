@@ -111,8 +111,8 @@ def test_healthy(bench: Bench) -> None:
             Aligned:     yes
             Known from:  checkpoint, podresources
             ready.test/gpu:
-              Devices:      gpu-0 on NUMA node 0
-              Requested:    1
+              Devices:    gpu-0 on NUMA node 0
+              Requested:  1
               Environment:
                 LAB_DEVICES:  gpu-0
         """,
