@@ -233,9 +233,8 @@ def test_a_device_falls_ill(new_lab: MakeLab) -> None:
 def test_two_labs_do_not_meet(lab: Lab, new_lab: MakeLab) -> None:
     other = new_lab(scenario="empty", node_name="lab-9")
     nothing = run(other, "resources")
-    assert (nothing.code, nothing.out) == (0, "")
-    assert nothing.err.splitlines()[-1] == "No resources found"
-    assert "checkpoint not read" in nothing.err  # a kubelet without plugins has not written it
+    # A kubelet that never had a plugin has written no checkpoint: that is an empty state.
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "No resources found\n")
     names: Any = quiet(run(lab, "plugins", "-q")).split()
     assert len(names) == 7
     assert run(other, "plugins", "-q").out == ""

@@ -60,8 +60,7 @@ def test_without_rights(bench: Bench) -> None:
         """,
         found.stderr,
     )
-    assert "node not read" in found.stderr
-    assert "pods not read" in found.stderr
+    assert "node, pods not read" in found.stderr
     assert bench.dpctl("resources", "--strict", user=NO_RIGHTS).code == 5
     failed = bench.dpctl("pods", "--failed", user=NO_RIGHTS)
     assert (failed.code, failed.stdout) == (5, ""), failed

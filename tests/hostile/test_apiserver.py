@@ -72,7 +72,7 @@ def test_a_fault_is_named_and_the_rest_goes_on(
         said(result, "error", "pods", words)
     assert (partial.code, RESOURCE in partial.out) == (0, True)
     for source in ("node", "pods"):
-        said(partial, "warning", f"{source} not read: ")
+        said(partial, "warning", source, " not read: ")
 
 
 def test_strict_gives_the_code_of_what_is_missing(
@@ -122,7 +122,7 @@ def test_a_kubeconfig_that_is_none(tree: NodeTree, fault: str) -> None:
     said(result, "error", "pods")
     assert str(tree.kubeconfig) in result.err
     assert (partial.code, RESOURCE in partial.out) == (0, True)
-    said(partial, "warning", "node not read", str(tree.kubeconfig))
+    said(partial, "warning", "node, pods not read: ", str(tree.kubeconfig))
 
 
 # --- Nodes ----------------------------------------------------------------------------------------
