@@ -14,7 +14,7 @@ TESTS ?= tests
 .PHONY: help demo test test-cluster check fmt gen bench install
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(STAMP) ## A whole small node on this machine: resources, devices, pods, plugins
 	@PATH="$(CURDIR)/$(BIN):$$PATH" dpctl lab run -- sh demo/tour.sh
@@ -56,6 +56,7 @@ $(STAMP): pyproject.toml
 		$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }; \
 	fi
 	@rm -f $(VENV)/.installed-* && touch $(HALF)
+	@echo "installing into $(VENV), about a minute" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dashboard,dev]'
 	@$(BIN)/python -m compileall -q dpctl
 	@rm -f $(HALF) && touch $@

@@ -29,7 +29,7 @@ _dpctl_spec() { # PATH: what may follow this command
         ;;
     'plugins')
         commands=()
-        options=(-h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        options=(--all -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('endpoints' '...')
         ;;
@@ -145,9 +145,30 @@ _dpctl_offer() { # KIND PREFIX: candidates into found
     esac
 }
 
+_dpctl_quote() { # LINE: the quote that is open at its end into quote
+    local rest=$1
+    quote=''
+    while [[ $rest == *[\'\"\\]* ]]; do
+        if [[ -z $quote ]]; then
+            rest=${rest#"${rest%%[\'\"\\]*}"}
+            [[ $rest == \\* ]] || quote=${rest:0:1}
+            [[ -n $quote ]] && rest=${rest:1} || rest=${rest:2}
+        elif [[ $quote == \' ]]; then
+            [[ $rest == *\'* ]] || return 0
+            rest=${rest#*\'} quote=''
+        else
+            rest=${rest#"${rest%%[\"\\]*}"}
+            [[ $rest == \"* ]] && quote=''
+            [[ -z $quote ]] && rest=${rest:1} || rest=${rest:2}
+        fi
+    done
+    return 0
+}
+
 _dpctl() {
     local line=${COMP_LINE:0:COMP_POINT} current quote='' program word flag=''
     local path='' wanted='' plain='' head='' breaks='' place=0 last
+    local safe='abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@%+=,-'
     local -a typed=() where=() found=() commands=() options=() arguments=()
     local -A kinds=()
     COMPREPLY=()
@@ -177,15 +198,14 @@ _dpctl() {
         fi
     done
 
-    case $current in
-    \'*) quote=\' current=${current#\'} ;;
-    \"*) quote=\" current=${current#\"} ;;
-    esac
+    _dpctl_quote "$line"
+    [[ -n $quote ]] && current=${current#"$quote"}
     if [[ -n $wanted ]]; then
         _dpctl_offer "$wanted" "$current"
     elif [[ $current == --*=* && -z $plain ]]; then
         flag=${current%%=*} wanted=${kinds[${current%%=*}]:-}
         current=${current#*=}
+        [[ -n $quote ]] && current=${current#"$quote"}
         [[ -n $wanted ]] && _dpctl_offer "$wanted" "$current"
     elif [[ $current == -* && -z $plain ]]; then
         _dpctl_offer "words:${options[*]}" "$current"
@@ -198,8 +218,15 @@ _dpctl() {
         ((place <= last)) && _dpctl_offer "${arguments[place]}" "$current"
     fi
 
-    # Words of the tree stay as they are; readline closes a quote that was opened.
-    [[ -z $quote && ${#found[@]} -gt 0 ]] && mapfile -t found < <(printf '%q\n' "${found[@]}")
+    # Words of the tree stay as they are; readline closes a quote that was opened, and escapes
+    # nothing there: `"$(id)` and Enter would run it.
+    if [[ -n $quote ]]; then
+        for last in "${!found[@]}"; do
+            [[ ${found[last]} == *[!$safe]* ]] && unset "found[$last]"
+        done
+    elif ((${#found[@]})); then
+        mapfile -t found < <(printf '%q\n' "${found[@]}")
+    fi
     # readline has the word only from its last break on.
     for word in : = @; do
         [[ $COMP_WORDBREAKS == *"$word"* ]] && breaks+=$word

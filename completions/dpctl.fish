@@ -148,6 +148,7 @@ complete -c dpctl -n '__dpctl_at \'pods\'' -l no-allocatable -d 'Never call GetA
 complete -c dpctl -n '__dpctl_at \'pods\'' -l strict -d 'Fail when a source is missing, even if there is something to print.'
 complete -c dpctl -n '__dpctl_at \'pods\'' -s v -l verbose -d 'Say on stderr what was read where, and how long it took.'
 complete -c dpctl -n '__dpctl_at \'pods\'' -a '(__dpctl_values pods)'
+complete -c dpctl -n '__dpctl_at \'plugins\'' -l all -d 'Listeners, too, whose directory cannot be told: they may be plugins.'
 complete -c dpctl -n '__dpctl_at \'plugins\'' -s h -l help -d 'Show this message and exit.'
 complete -c dpctl -n '__dpctl_at \'plugins\'' -s o -l output -x -a 'table wide json yaml name csv jsonpath= custom-columns=' -d 'table, wide, json, yaml, name, csv, jsonpath=EXPR or custom-columns=NAME:PATH,…'
 complete -c dpctl -n '__dpctl_at \'plugins\'' -s q -l quiet -d 'Print names only.'

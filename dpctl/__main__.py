@@ -34,6 +34,22 @@ def _run(arguments: list[str], program: str) -> int:
         return run(arguments, program)
     finally:
         ahead.stop()
+        _settle_stderr()
+
+
+def _settle_stderr() -> None:
+    """What stderr does not take goes nowhere: the interpreter's last flush would exit with 120."""
+    import os
+    import sys
+
+    try:
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sys.stderr.fileno())
+        except (AttributeError, OSError, ValueError):
+            return  # closed, or no file at all: nothing is flushed either
 
 
 def _program(path: str) -> str:

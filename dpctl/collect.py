@@ -57,7 +57,7 @@ def collect(env: Env, want: Collection[Source], *, again: bool = False) -> Snaps
     if not env.live:
         from dpctl.bundle import read_bundle
 
-        return read_bundle(env, want)
+        return _one_machine(read_bundle(env, want))
     return _Live(env, frozenset(want), again).run()
 
 
@@ -138,6 +138,7 @@ class _Live:
 
         self._read(Source.SOCKETS, "sockets", "the kernel's unix-socket table", read)
         kubelets = {k.pid: k for k in find_kubelets(self.env)}
+        self.fields["kubelets"] = tuple(kubelets.values())
         pid = self._kubelet_pid()
         if pid is not None and pid not in kubelets:
             found = kubelet_from_pid(self.env, pid)
@@ -150,8 +151,9 @@ class _Live:
         table, directory = self.fields.get("sockets"), self.fields.get("directory")
         if table is None or directory is None:
             return None
-        listener = table.listener_of(directory.entry("kubelet.sock"))
-        return listener.pid if listener is not None else None
+        known = [k.pid for k in self.fields.get("kubelets", ())]
+        pid: int | None = table.kubelet_pid(directory.entry("kubelet.sock"), known)
+        return pid
 
     def _this_kubelet(self) -> Kubelet | None:
         pid = self._kubelet_pid()
@@ -364,6 +366,29 @@ class _Live:
 
     def _skip(self, source: Source, where: str, reason: str) -> None:
         self.rows[source] = SourceRow(source, where, "skipped", reason)
+
+
+def _one_machine(snap: Snapshot) -> Snapshot:
+    """A bundle whose Node is another machine's is held to the same rule as a live one."""
+    node = snap.node
+    if node is None:
+        return snap
+    names = {k.node_name for k in snap.kubelets or () if k.node_name}
+    if node.boot_id and snap.boot_id and node.boot_id != snap.boot_id:
+        why = f"its boot ID is {node.boot_id}, the bundle's {snap.boot_id}"
+    elif len(names) == 1 and node.name not in names:
+        why = f"the bundle's kubelet is {next(iter(names))}"
+    else:
+        return snap
+    reason = f"Node {node.name} is another machine's: {why}"
+    hint = "put the Node of the captured machine into the bundle"
+    rows = tuple(
+        row._replace(state="failed", reason=reason, hint=hint, code=int(ExitCode.BAD_DATA))
+        if row.name in (Source.NODE, Source.PODS) and row.read
+        else row
+        for row in snap.sources
+    )
+    return snap._replace(node=None, pods=None, sources=rows)
 
 
 def _named(name: str | None) -> str:

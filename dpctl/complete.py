@@ -50,7 +50,7 @@ def values(kind: str, prefix: str) -> list[str]:
         return []
     try:
         found = list(source(_env()))
-    except (DpctlError, OSError):
+    except (DpctlError, OSError, ValueError, RecursionError, MemoryError):
         return []  # TAB is no place for messages; the command itself will say what is wrong
     return usable(found, prefix)
 
@@ -64,6 +64,11 @@ def usable(found: Iterable[str], prefix: str) -> list[str]:
 
 def _typable(value: str) -> bool:
     return 0 < len(value) <= _LONGEST and value.isprintable() and not value.startswith("-")
+
+
+def _plain(value: str) -> bool:
+    """Whether a shell takes it for itself, quoted or not."""
+    return all(character.isalnum() or character in "._:/@%+=,-" for character in value)
 
 
 def _env() -> Env:
@@ -258,13 +263,16 @@ def _of_kind(kind: str, current: str, front: str) -> tuple[list[str], int]:
     if kind == "dir":
         return [], _DIRECTIVE_DIRECTORIES
     name, _, words = kind.partition(":")
-    offered = words.split() if name == "words" else values(kind, current)
+    # kubectl's script for bash (cobra before 1.9) puts candidates on the line unescaped.
+    offered = words.split() if name == "words" else [v for v in values(kind, current) if _plain(v)]
     return [front + word for word in offered if word.startswith(current)], _DIRECTIVE_NO_FILES
 
 
 def _print(lines: Iterable[str]) -> None:
+    # UTF-8 whatever the locale says: the checkpoint is JSON, and the line takes its bytes.
+    data = "".join(lines).encode("utf-8", "replace")
     try:
-        sys.stdout.write("".join(lines))
-        sys.stdout.flush()
-    except (AttributeError, OSError):  # closed, full, or the shell has lost interest
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except (AttributeError, OSError, ValueError):  # closed, full, or nobody reads any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -7,6 +7,7 @@ Light on purpose (`--version` and TAB pass through): no typer, no dataclasses.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -35,8 +36,7 @@ def say(kind: str, message: str, hint: str | None = None) -> None:
 
 def report(error: DpctlError) -> int:
     """Say what failed (or was found) and what to do next. Returns the exit code it stands for."""
-    kind = "found" if error.code is ExitCode.FOUND else "error"
-    say(kind, error.message, error.hint)
+    say("error", error.message, error.hint)
     return int(error.code)
 
 
@@ -58,7 +58,15 @@ def plain(message: str) -> None:
 
 
 def report_crash(error: Exception) -> int:
-    """A defect of dpctl: one line, the traceback only with DPCTL_DEBUG=1."""
+    """A defect of dpctl: one line, the traceback only with DPCTL_DEBUG=1.
+
+    What the machine has run out of is no defect, and is said without importing anything: that
+    would fail as well.
+    """
+    shortage = _shortage(error)
+    if shortage is not None:
+        _write(f"error: {shortage[0]}\nhint: {shortage[1]}\n")
+        return int(ExitCode.PEER)
     debug = os.environ.get("DPCTL_DEBUG", "") not in ("", "0")
     if debug:
         import traceback
@@ -74,6 +82,21 @@ def report_crash(error: Exception) -> int:
         + ("" if debug else "; DPCTL_DEBUG=1 shows where it happened"),
     )
     return int(ExitCode.PEER)
+
+
+def _shortage(error: BaseException | None) -> tuple[str, str] | None:
+    """Message and hint; also where the failure has been wrapped in another one."""
+    for _ in range(8):
+        if isinstance(error, MemoryError):
+            return "out of memory", "raise `ulimit -v` or the memory limit, or ask for less"
+        if isinstance(error, OSError) and error.errno == errno.EMFILE:
+            return "too many open files", "raise `ulimit -n`"
+        if isinstance(error, OSError) and error.errno == errno.ENFILE:
+            return "too many open files on this machine", "raise `sysctl fs.file-max`"
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            return "out of memory", "free memory, or raise the memory limit"
+        error = None if error is None else error.__cause__ or error.__context__
+    return None
 
 
 class StdoutError(OSError):

@@ -1,15 +1,21 @@
 """`-w`: read again and again, and show what changed.
 
-On a terminal the table is repainted in place; in a pipe the first reading is printed, then the rows
-that changed; `-o json` gives one compact document a change on both. How to read is the caller's.
+On a terminal the table is repainted in place; in a pipe, or on a dumb terminal, the first reading
+is printed, then the rows that changed; `-o json` gives one compact document a change on both.
+How to read is the caller's.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any, Generic, Literal, TextIO
 
 from dpctl.columns import Column, Row, View
@@ -54,28 +60,31 @@ def watch(
     and the rows stay. OSError as in `output.write`.
     """
     stream = stream or sys.stdout
-    repaints = terminal.is_terminal(stream) and options.format != "json"
+    dumb = os.environ.get("TERM") == "dumb"
+    repaints = terminal.is_terminal(stream) and not dumb and options.format != "json"
     painter: _Screen[Row] | _Stream[Row]
     if repaints:
         painter = _Screen(view, options, stream, interval)
     else:
         painter = _Stream(view, options, stream, on_error)
     first = True
+    shown = painter.signals() if isinstance(painter, _Screen) else contextlib.nullcontext()
     try:
-        while True:
-            started = time.monotonic()
-            try:
-                rows, envelope = produce()
-            except UsageError:
-                raise
-            except DpctlError as error:
-                if first:
+        with shown:
+            while True:
+                started = time.monotonic()
+                try:
+                    rows, envelope = produce()
+                except UsageError:
                     raise
-                painter.failed(error)
-            else:
-                painter.show(sorted_rows(rows, view, options.sort_by), envelope)
-                first = False
-            pause(max(interval - (time.monotonic() - started), 0.0))
+                except DpctlError as error:
+                    if first:
+                        raise
+                    painter.failed(error)
+                else:
+                    painter.show(sorted_rows(rows, view, options.sort_by), envelope)
+                    first = False
+                pause(max(interval - (time.monotonic() - started), 0.0))
     finally:
         painter.close()
 
@@ -91,6 +100,8 @@ class _Screen(Generic[Row]):
         self._stream = stream
         self._interval = interval
         self._begun = False
+        self._below = True
+        """Whether the cursor has a line of its own below the rows."""
         self._rows: Sequence[Row] = ()
         self._envelope = Envelope()
 
@@ -112,11 +123,17 @@ class _Screen(Generic[Row]):
             header.append(f"not read: {escape(error.message)}")
             if self._envelope.collected_at is not None:
                 header[-1] += f" (below: as of {rfc3339(int(self._envelope.collected_at))})"
-        room = max(height - len(header) - 2, 1)  # a blank line, and the cursor's own
+        # A few lines belong to the rows.
+        top = [*header, ""] if height > len(header) + 3 else header[1:]
+        room = max(height - len(top) - 1, 1)  # the last line is the cursor's own
         if len(lines) > room:
             hidden = len(lines) - room + 1
             lines = [*lines[: room - 1], f"… {hidden} more lines than this terminal shows"]
-        screen = "".join(f"{line}{_END_OF_LINE}\n" for line in [*header, "", *lines])
+        painted = [*top, *lines][:height]
+        screen = "\n".join(f"{line}{_END_OF_LINE}" for line in painted)
+        self._below = len(painted) < height  # else it would scroll
+        if self._below:
+            screen += "\n"
         begin = "" if self._begun else "\n" * (height - 1)  # what was there moves up, unharmed
         self._begun = True
         terminal.emit(
@@ -126,9 +143,33 @@ class _Screen(Generic[Row]):
     def close(self) -> None:
         if self._begun:
             try:
-                terminal.emit(self._stream, _SHOW)
+                terminal.emit(self._stream, _WRAP + _SHOW + ("" if self._below else "\n"))
             except OSError:
                 return  # the terminal went away: nothing to put right
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Who ends or stops us from outside gets the cursor back, too."""
+        before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    before[number] = signal.signal(number, self._signalled)
+        try:
+            yield
+        finally:
+            for caught, handler in before.items():
+                signal.signal(caught, handler)
+
+    def _signalled(self, number: int, _: FrameType | None) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            # Below the buffers: the signal may have come in the midst of a write to them.
+            os.write(self._stream.fileno(), (_WRAP + _SHOW).encode())
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_kill(threading.get_ident(), number)
+        # SIGTSTP: here it goes on, below whatever has been written since.
+        signal.signal(number, self._signalled)
+        self._begun = False
 
 
 class _Stream(Generic[Row]):
@@ -204,7 +245,8 @@ class _Stream(Generic[Row]):
         if csv:
             from dpctl.outputs.csv_text import csv_text
 
-            return csv_text(changes, columns, headers=headers, safe=False)
+            safe = terminal.is_terminal(self._stream)
+            return csv_text(changes, columns, headers=headers, safe=safe)
         from dpctl.outputs.table import column_widths, table_lines, text_columns
 
         color = terminal.wants_color(self._stream, self._options.color)
@@ -217,7 +259,7 @@ class _Stream(Generic[Row]):
         return "".join(f"{line}\n" for line in lines)
 
     def _whole(self, rows: Sequence[Row], envelope: Envelope) -> str:
-        text = render(rows, self._view, self._options, envelope, Surface())
+        text = render(rows, self._view, self._options, envelope, self._surface())
         if self._options.format == "yaml":
             return f"---\n{text}" if self._begun else text
         if text == self._last_text:
@@ -232,7 +274,10 @@ class _Stream(Generic[Row]):
             return ""
         options = replace(self._options, no_headers=self._headed or self._options.no_headers)
         self._headed = True
-        return render(rows, self._view, options, envelope, Surface())
+        return render(rows, self._view, options, envelope, self._surface())
+
+    def _surface(self) -> Surface:
+        return Surface(is_terminal=terminal.is_terminal(self._stream))  # a dumb one
 
 
 def _identified(rows: Sequence[Row], view: View[Row]) -> Iterator[tuple[Hashable, Change[Row]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -93,8 +94,7 @@ def test_codes(
     code: int,
 ) -> None:
     result = run_failing(monkeypatch, capsys, error("it\nfailed", "do\tthis"))
-    kind = "found" if code == 1 else "error"
-    assert result == Result(code, "", f"{kind}: it\\nfailed\nhint: do\\tthis\n")
+    assert result == Result(code, "", "error: it\\nfailed\nhint: do\\tthis\n")
 
 
 def run_failing(
@@ -140,6 +140,30 @@ def test_an_oserror_of_somebody_else_is_no_broken_pipe(
     result = run_failing(monkeypatch, capsys, BrokenPipeError(32, "Broken pipe"))
     assert result.code == 4
     assert "internal error: BrokenPipeError" in result.err
+
+
+def wrapped(error: OSError) -> RuntimeError:
+    outer = RuntimeError("it did not work")
+    outer.__cause__ = error
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EMFILE, "x"), "error: too many open files\nhint: raise `ulimit -n`\n"),
+        (wrapped(OSError(errno.EMFILE, "x")), "error: too many open files\n"),
+        (OSError(errno.ENFILE, "x"), "error: too many open files on this machine\n"),
+        (MemoryError(), "error: out of memory\n"),
+    ],
+)
+def test_what_the_machine_has_run_out_of_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    result = run_failing(monkeypatch, capsys, error)
+    assert result.code == 4
+    assert result.err.startswith(said)
+    assert "defect" not in result.err
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

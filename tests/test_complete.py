@@ -217,3 +217,18 @@ def test_the_entry_point_for_kubectl(host: Path) -> None:
     )
     name, summary = "resources", WORDS["resources"][0]
     assert (done.returncode, done.stdout) == (0, f"{name}\t{summary}\n:4\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_values_are_utf_8_whatever_the_locale_says(host: Path, encoding: str) -> None:
+    write_checkpoint(host, encode_checkpoint([], {"v.example/x": ["gpu-é", "gpu-$(id)"]}))
+    environ = {**os.environ, "DPCTL_HOST_ROOT": str(host), "PYTHONIOENCODING": encoding}
+    code = "import sys; from dpctl.complete import kubectl_complete as k; sys.exit(k())"
+    for arguments, out in (
+        (["-m", "dpctl", "__complete", "devices", "gpu-"], "gpu-$(id)\ngpu-é\n"),
+        (["-c", code, "who", "gpu-"], "gpu-é\n:4\n"),  # what a shell would run is not for kubectl
+    ):
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, cwd=TESTS.parent, env=environ
+        )
+        assert (done.returncode, done.stdout.decode(), done.stderr) == (0, out, b"")

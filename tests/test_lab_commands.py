@@ -71,7 +71,7 @@ def test_resources_by_name_and_expectation(lab: Lab) -> None:
     assert unmet == Result(
         1,
         "vendor.example/gpu\n",
-        "found: vendor.example/gpu: expected 8, found 7 (Degraded)\n"
+        "error: vendor.example/gpu: expected 8, found 7 (Degraded)\n"
         "hint: dpctl resources -o wide shows why\n",
     )
 
@@ -162,7 +162,8 @@ def test_who(lab: Lab) -> None:
     assert run(lab, "who", "gpu-2") == Result(
         1,
         "",
-        'found: nobody holds "gpu-2"\nhint: dpctl devices lists every device that is known\n',
+        'error: nobody holds "gpu-2" of vendor.example/gpu\n'
+        "hint: dpctl devices lists every device that is known\n",
     )
     given = run(lab, "who", "/dev/vendor0")
     assert given.code == 0

@@ -286,7 +286,15 @@ class Screen:
         self.frames.append(list(self.lines))
 
 
-def on_screen(rows: int, flags: str, *, columns: int = 80, lines: int = 10) -> Screen:
+def on_screen(
+    rows: int,
+    flags: str,
+    *,
+    columns: int = 80,
+    lines: int = 10,
+    term: str = "xterm",
+    end: tuple[signal.Signals, int] = (signal.SIGINT, 130),
+) -> Screen:
     parent, child = pty.openpty()
     attributes = termios.tcgetattr(child)
     attributes[1] &= ~termios.OPOST
@@ -295,7 +303,10 @@ def on_screen(rows: int, flags: str, *, columns: int = 80, lines: int = 10) -> S
     kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
     script = textwrap.dedent(SCRIPT).replace("ROWS_SHOWN", str(rows)).replace("FLAGS", flags)
     process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=child, cwd=REPOSITORY, env={**kept, "NO_COLOR": "1"}
+        [sys.executable, "-c", script],
+        stdout=child,
+        cwd=REPOSITORY,
+        env={**kept, "NO_COLOR": "1", "TERM": term},
     )
     os.close(child)
     screen = Screen(columns, lines)
@@ -304,13 +315,13 @@ def on_screen(rows: int, flags: str, *, columns: int = 80, lines: int = 10) -> S
     try:
         while part := os.read(parent, 65536):
             found += part
-            if not stopped and found.count(b"\x1b[?7h") >= 5:
-                process.send_signal(signal.SIGINT)
+            if not stopped and max(found.count(b"\x1b[?7h"), found.count(b"CHANGED")) >= 5:
+                process.send_signal(end[0])
                 stopped = True
     except OSError:
         pass  # the other end is closed
     os.close(parent)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=30) == end[1]
     screen.feed(found.decode())
     return screen
 

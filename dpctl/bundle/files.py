@@ -16,6 +16,7 @@ from typing import BinaryIO, Protocol
 
 from dpctl.bundle.tar import Limits, TarReader
 from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError
+from dpctl.sources.files import open_inert
 from dpctl.text import shorten
 
 FILES = (
@@ -43,6 +44,8 @@ LAYOUT_HINT = (
 )
 
 _MOST_MEMBERS = 100_000
+# Each costs several opens; a node's sys/ has a few thousand.
+_MOST_DIRECTORIES = 20_000
 _DEEPEST = 12
 # An archive may unpack to this many times the largest message.
 _TOTAL = 8
@@ -76,11 +79,12 @@ def open_bundle(path: str, *, max_file_size: int) -> BundleFiles:
     """
     file: BinaryIO | None = None
     try:
-        mode = os.stat(path).st_mode
+        fd = open_inert(path)
+        mode = os.fstat(fd).st_mode
         if stat.S_ISREG(mode):
-            file = open(path, "rb")  # noqa: SIM115 (closed below; only the opening may fail here)
-        elif stat.S_ISDIR(mode):
-            os.scandir(path).close()
+            file = os.fdopen(fd, "rb")
+        else:
+            os.close(fd)
     except PermissionError as e:
         raise DeniedError(
             f"{path} may not be read", f"check its owner and mode: ls -ld {path}"
@@ -134,43 +138,60 @@ class _Directory:
 
     def entries(self, folder: str) -> tuple[Entry, ...]:
         found: list[Entry] = []
-        self._walk(folder, found, _DEEPEST)
+        self._walk(folder, found, [], _DEEPEST)
         return tuple(sorted(found, key=lambda entry: entry.name))
 
-    def _walk(self, folder: str, found: list[Entry], depth: int) -> None:
-        if depth == 0 or len(found) > _MOST_MEMBERS:
-            raise BadDataError(f"{self.where(folder)} holds too much to be part of a bundle")
+    def _walk(self, folder: str, found: list[Entry], passed: list[str], depth: int) -> None:
+        """Adds to `found`, and the directories to `passed`."""
+        if depth == 0:
+            raise self._too_much(folder)
         try:
             with self._open(folder) as fd:
                 if fd is None:
                     return
                 if not stat.S_ISDIR(os.fstat(fd).st_mode):
                     raise BadDataError(f"{self.where(folder)} is not a directory", LAYOUT_HINT)
+                inner: list[str] = []
                 with os.scandir(fd) as entries:
-                    inner = [(e.name, e.is_dir(follow_symlinks=False), e) for e in entries]
-                kinds = [(n, d, _kind(e.stat(follow_symlinks=False).st_mode)) for n, d, e in inner]
+                    for entry in entries:
+                        name = f"{folder}/{entry.name}"
+                        if entry.is_dir(follow_symlinks=False):
+                            inner.append(name)
+                        else:
+                            kind = _kind(entry.stat(follow_symlinks=False).st_mode)
+                            found.append(Entry(name, kind))
+                        if (
+                            len(found) > _MOST_MEMBERS
+                            or len(passed) + len(inner) > _MOST_DIRECTORIES
+                        ):
+                            raise self._too_much(folder)
         except OSError as e:
             raise self._failed(folder, e) from e
-        for name, is_directory, kind in kinds:
-            if is_directory:
-                self._walk(f"{folder}/{name}", found, depth - 1)
-            else:
-                found.append(Entry(f"{folder}/{name}", kind))
+        passed += inner
+        for name in inner:
+            self._walk(name, found, passed, depth - 1)
+
+    def _too_much(self, folder: str) -> BadDataError:
+        return BadDataError(f"{self.where(folder)} holds too much to be part of a bundle")
 
     @contextmanager
     def _open(self, name: str) -> Iterator[int | None]:
         """Opens part by part, so that no directory on the way is a link. None: not there."""
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        passing = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        *above, last = name.split("/")
+        fd = os.open(self._path, passing)
         try:
-            for part in name.split("/"):
-                try:
-                    inner = os.open(part, flags, dir_fd=fd)
-                except FileNotFoundError:
-                    yield None
-                    return
-                os.close(fd)
-                fd = inner
+            try:
+                for part in above:
+                    inner = os.open(part, passing | os.O_NOFOLLOW, dir_fd=fd)
+                    os.close(fd)
+                    fd = inner
+                inner = open_inert(last, dir_fd=fd, follow=False)
+            except FileNotFoundError:
+                yield None
+                return
+            os.close(fd)
+            fd = inner
             yield fd
         finally:
             os.close(fd)

@@ -196,6 +196,7 @@ def _socket(field: Field) -> UnixSocket:
         parent_device=field.at("parentDevice").whole(),
         parent_known=field.at("parentKnown").flag(),
         other_namespace=field.at("otherNamespace").flag(),
+        holders=tuple(item.needed_whole() for item in field.at("holders").items()),
     )
 
 

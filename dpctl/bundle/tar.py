@@ -6,20 +6,25 @@ header for the end of the archive. Which members matter is not known here.
 
 from __future__ import annotations
 
-import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from dpctl.errors import BadDataError
 from dpctl.text import shorten
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _BLOCK = 512
 _CHUNK = 1 << 16
 # A long name or an extended header; Linux has paths of 4 KiB.
 _LONGEST_HEADER = 1 << 16
 _NAME_LENGTH = 120
+# Concatenated gzip files; block-wise writers make one for each 64 KiB.
+_MOST_PARTS = 10_000
 _KINDS = {
     b"0": "file",
     b"\0": "file",
@@ -61,8 +66,8 @@ class TarReader:
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         start = file.read(2)
         file.seek(0)
-        self._stream: BinaryIO | gzip.GzipFile = (
-            gzip.GzipFile(fileobj=file) if start == b"\x1f\x8b" else file
+        self._stream: BinaryIO | io.BufferedReader = (
+            io.BufferedReader(_Gunzip(file, limits.total), _CHUNK) if start == b"\x1f\x8b" else file
         )
         self._limits = limits
         self._position = 0
@@ -173,6 +178,60 @@ class TarReader:
     def _skip(self, size: int) -> None:
         while size > 0:
             size -= len(self._take(min(size, _CHUNK)))
+
+
+class _Gunzip(io.RawIOBase):
+    """What gzip files, one after the other, unpack to. The standard library's reader passes over
+    any number of empty ones inside one `read`.
+
+    Reading raises BadDataError past the limits, zlib.error and EOFError.
+    """
+
+    def __init__(self, file: BinaryIO, total: int) -> None:
+        self._file = file
+        # What does not compress becomes a little larger.
+        self._most = total + total // 64 + (1 << 20)
+        self._taken = 0
+        self._parts = 0
+        self._packed = b""
+        self._part: zlib._Decompress | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Buffer, /) -> int:
+        room = memoryview(target)
+        while self._more():
+            if self._part is None:
+                self._parts += 1
+                if self._parts > _MOST_PARTS:
+                    raise BadDataError(f"it is more than {_MOST_PARTS} gzip files in one")
+                self._part = zlib.decompressobj(wbits=31)
+            data = self._part.decompress(self._packed, len(room))
+            if self._part.eof:
+                self._packed, self._part = self._part.unused_data, None
+            else:
+                self._packed = self._part.unconsumed_tail
+            if data:
+                room[: len(data)] = data
+                return len(data)
+        return 0
+
+    def _more(self) -> bool:
+        """Whether there is packed data; zero bytes behind a part are padding."""
+        while True:
+            if self._part is None and self._parts:
+                self._packed = self._packed.lstrip(b"\0")
+            if self._packed:
+                return True
+            self._packed = self._file.read(_CHUNK)
+            self._taken += len(self._packed)
+            if self._taken > self._most:
+                raise BadDataError(f"it is larger than {self._most} bytes, packed")
+            if not self._packed:
+                if self._part is not None:
+                    raise EOFError("it breaks off inside of gzip")
+                return False
 
 
 def _name(block: bytes) -> bytes:

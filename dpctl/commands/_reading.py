@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from dpctl import streams
 from dpctl.columns import Row, View
-from dpctl.errors import DpctlError, ExitCode, FoundError, UsageError
+from dpctl.errors import DpctlError, ExitCode, FoundError, UnreachableError, UsageError
 from dpctl.model import Snapshot, Source, SourceRow
 from dpctl.options import Common
 
@@ -64,6 +64,10 @@ def answer(common: Common, question: Question[Row]) -> int:
 
     options = common.output
     env = find_env(common.settings)
+    if common.watch and not env.live:
+        raise UsageError(
+            "a bundle does not change: -w has nothing to watch", "leave out -w or --from"
+        )
     said: set[str] = set()
 
     def read() -> tuple[Snapshot, Sequence[Row]]:
@@ -132,6 +136,13 @@ def look(
         snap = more(env, snap)
     snap = snap._replace(sources=tuple(_with_next_step(row, snap) for row in snap.sources))
     error = missing(snap, needs)
+    if error is not None and env.live and _no_kubelet(env):
+        raise UnreachableError(
+            "no kubelet here: neither "
+            f"{env.device_plugin_dir.value} nor {env.pod_resources_socket.value} is there",
+            "run on a node; in a container with --host-root; --from a captured node; or try one: "
+            "`dpctl lab run -- bash`",
+        )
     _say_unread(common, snap, said if said is not None else set(), except_for=error)
     if error is not None:
         raise error
@@ -156,6 +167,27 @@ def _with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
         return row._replace(hint=f"capture the node again, or do without: remove {row.where}")
     known = _NEXT_STEPS.get(Source(row.name)) if row.name in set(Source) else None
     return row._replace(hint=known or "`dpctl env` shows where dpctl looks, and why")
+
+
+def _no_kubelet(env: Env) -> bool:
+    """Nothing that a kubelet makes is there: one sentence says more than a list of its files."""
+    places = (env.device_plugin_dir, env.pod_resources_socket)
+    if any(place.origin.startswith(("flag", "environment", "config")) for place in places):
+        return False  # a path that a person named is what to talk about
+    return all(_is_absent(place.value) for place in places)
+
+
+def _is_absent(path: str | None) -> bool:
+    """Surely not there: what may not be looked at could be."""
+    import os
+
+    try:
+        os.lstat(path or "")
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _say_unread(
@@ -196,15 +228,21 @@ def _how_it_went(row: SourceRow) -> str:
     return f"{row.name} {row.state}{took} ({row.where}){why}"
 
 
-def not_found(kind: str, patterns: Sequence[str], names: Collection[str]) -> FoundError | None:
-    """As kubectl: a name that was typed in full and is not there is an error, a glob is not."""
+def not_found(
+    kind: str, patterns: Sequence[str], names: Collection[str], snap: Snapshot | None = None
+) -> FoundError | None:
+    """As kubectl: a name that was typed in full and is not there is an error, a glob is not. With
+    `snap`: what it could not read is said, since the name may be there."""
     from dpctl.text import is_glob, unmatched
 
     lost = [p for p in unmatched(patterns, names) if not is_glob(p)]
     if not lost:
         return None
     listed = ", ".join(f'"{name}"' for name in lost)
-    return FoundError(f"no {kind} {listed} here", f"dpctl {kind}s lists what there is")
+    unread = [r.name for r in snap.sources if r.state == "failed"] if snap is not None else []
+    unread = [name for name in unread if name not in _INCIDENTAL]
+    where = f"in what could be read (not: {', '.join(unread)})" if unread else "here"
+    return FoundError(f"no {kind} {listed} {where}", f"dpctl {kind}s lists what there is")
 
 
 def one_of(flag: str, value: str | None, allowed: Sequence[str]) -> None:

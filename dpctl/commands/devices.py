@@ -59,11 +59,12 @@ def command(
 
     STATE is the first that applies: Orphaned (held only by pods that are gone), Unknown (the
     kubelet is not connected to a plugin of the resource), Unhealthy, Missing (held, and no longer
-    in the plugin's list), Allocated, Reusable (held by an init container only), Free. A device ? is
+    in the plugin's list), Allocated, Reusable (held by an init container only), Free. An orphaned
+    device can be given to the next pod, so FREE of `dpctl resources` counts it. A device ? is
     unhealthy and held by nobody: the Node counts it, and only the plugin itself knows its ID.
     """
     from dpctl.commands._reading import INVENTORY, Question, answer, not_found, one_of
-    from dpctl.inventory.devices import Devices, group_rows
+    from dpctl.inventory.devices import Devices, group_rows, is_free
     from dpctl.text import matches_any
     from dpctl.views import DEVICES, GROUPS
 
@@ -76,7 +77,7 @@ def command(
             for row in Devices(snap).rows()
             if matches_any(row.resource, patterns)
             and (not unhealthy or row.state in (DeviceState.UNHEALTHY, DeviceState.MISSING))
-            and (not free or row.state is DeviceState.FREE)
+            and (not free or is_free(row))
             and (held_by is None or _is_held_by(row, held_by))
         ]
 
@@ -85,7 +86,7 @@ def command(
 
         if not patterns:
             return None
-        return not_found("resource", patterns, {row.resource for row in resource_rows(snap)})
+        return not_found("resource", patterns, {row.resource for row in resource_rows(snap)}, snap)
 
     if group_by is not None:
         by = group_by

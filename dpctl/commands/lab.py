@@ -40,7 +40,7 @@ def up(common: Common, directory: Directory = None, status_period: Period = 1.0)
     """Start the lab in the background and print what to set.
 
     An emulated kubelet, sample plugins and a Node and Pod API, as processes of yours: no root, no
-    Kubernetes. A resource stands there for every state that dpctl knows. It runs until
+    Kubernetes. A resource stands there for most of the states that dpctl knows. It runs until
     `dpctl lab down`.
     """
     import shlex
@@ -99,9 +99,9 @@ def run(
 def _directory(given: Path | None) -> Path:
     import os
 
-    from dpctl.lab.directory import default_directory
+    from dpctl.lab.directory import absolute, default_directory
 
-    return Path(os.path.abspath(given or default_directory(dict(os.environ))))
+    return absolute(given or default_directory(dict(os.environ)))
 
 
 SUBCOMMANDS = {"up": up, "down": down, "run": run}

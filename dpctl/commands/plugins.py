@@ -42,6 +42,12 @@ def command(
         list[str] | None,
         typer.Argument(metavar="[ENDPOINT]...", help="Socket names or globs; none: all."),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Listeners, too, whose directory cannot be told: they may be plugins."
+        ),
+    ] = False,
 ) -> int | None:
     """List plugin sockets and live listeners: alive, registered, orphaned or dead.
 
@@ -58,7 +64,11 @@ def command(
     patterns = endpoints or []
 
     def rows(snap: Snapshot) -> Sequence[PluginRow]:
-        return [row for row in plugin_rows(snap) if matches_any(row.endpoint, patterns)]
+        return [
+            row
+            for row in plugin_rows(snap)
+            if matches_any(row.endpoint, patterns) and (row.certain or everything)
+        ]
 
     def check(snap: Snapshot, _shown: Sequence[PluginRow]) -> DpctlError | None:
         return not_found("plugin", patterns, {row.endpoint for row in plugin_rows(snap)})

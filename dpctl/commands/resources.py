@@ -53,10 +53,36 @@ def command(
 
     DEVICES is healthy/total, ALLOCATED what pods hold, FREE what is left, NUMA how many devices are
     on each NUMA node, PLUGIN the socket that serves it (~ when inferred), NODE capacity/allocatable
-    of the Node object. A ? is a value that could not be read, a - one that does not exist. The
-    states, in the order in which they are tried: Malformed, Empty, Mismatch, Degraded, Ready,
-    Unregistered, Grace, DRA, Absent, Foreign, Stale, Ghost, Unknown; -o wide and -o json give the
-    evidence for each.
+    of the Node object. A ? is a value that could not be read, a - one that does not exist; -o wide
+    and -o json give the evidence for each state.
+
+    The states, in the order in which they are tried:
+
+    Malformed: no plugin can register this name; somebody wrote it on the Node.
+
+    Empty: the plugin is connected and lists no device.
+
+    Mismatch: connected, and the Node has not said what the kubelet knows for two periods.
+
+    Degraded: connected, fewer devices healthy than there are.
+
+    Ready: connected, all healthy.
+
+    Unregistered: the plugin lives and the kubelet is not connected to it; restart the plugin.
+
+    Grace: the plugin is gone; the kubelet keeps the key for five minutes.
+
+    DRA: a DeviceClass serves the name, no device plugin does.
+
+    Absent: not on the Node, but a pod here requests or holds it.
+
+    Foreign: somebody else than the kubelet made the key, an operator or a controller.
+
+    Stale: 0 and 0, left behind by a plugin that is gone for good.
+
+    Ghost: above 0, and nobody behind it: pods are sent to nothing.
+
+    Unknown: a source is missing that would tell; the evidence says which.
     """
     from dpctl.commands._reading import INVENTORY, Question, answer, not_found
     from dpctl.inventory.resources import resource_rows
@@ -78,7 +104,7 @@ def command(
         unmet = [text for r, n in wanted if (text := _unmet(everything, r, n)) is not None]
         if unmet:
             return FoundError("; ".join(unmet), "dpctl resources -o wide shows why")
-        return not_found("resource", patterns, {row.resource for row in everything})
+        return not_found("resource", patterns, {row.resource for row in everything}, snap)
 
     needs = (Source.NODE, Source.CHECKPOINT, Source.POD_RESOURCES)
     return answer(common, Question(RESOURCES, INVENTORY, needs, rows, check))

@@ -41,7 +41,7 @@ def command(
     """
     from dpctl.commands._reading import Question, answer
     from dpctl.env import find_env
-    from dpctl.inventory.users import user_rows
+    from dpctl.inventory.users import resources_of, user_rows
     from dpctl.views import USERS
 
     env = find_env(common.settings)
@@ -50,11 +50,16 @@ def command(
     def rows(snap: Snapshot) -> Sequence[UserRow]:
         return user_rows(snap, device)
 
-    def check(_snap: Snapshot, shown: Sequence[UserRow]) -> DpctlError | None:
+    def check(snap: Snapshot, shown: Sequence[UserRow]) -> DpctlError | None:
         if shown:
             return None
-        what = "nobody holds" if not is_path else "nobody holds or has open"
-        return FoundError(f'{what} "{device}"', "dpctl devices lists every device that is known")
+        hint = "dpctl devices lists every device that is known"
+        if is_path:
+            return FoundError(f'nobody holds or has open "{device}"', hint)
+        known = resources_of(snap, device)
+        if known:
+            return FoundError(f'nobody holds "{device}" of {", ".join(known)}', hint)
+        return FoundError(f'no device "{device}" here', hint)
 
     def more(_env: Env, snap: Snapshot) -> Snapshot:
         return _with_openers(env, snap, device) if is_path and env.live else snap

@@ -15,7 +15,7 @@ EXIT_STATUS = (
     ("0", "Done, nothing wrong found."),
     (
         "1",
-        "It worked, and it found something: an expectation unmet, a difference, a wait timed out.",
+        "It worked, and it found something: an expectation unmet, a name that is not there.",
     ),
     ("2", "Usage."),
     (
@@ -25,7 +25,10 @@ EXIT_STATUS = (
     ),
     ("4", "The peer answered with an error. Also a defect of dpctl, and output nobody can take."),
     ("5", "Permission denied."),
-    ("6", "A change was not applied, or was undone by somebody within the verify window."),
+    (
+        "6",
+        "A change was not applied, or was undone by somebody.",
+    ),
     ("7", "Bad data: a corrupt checkpoint, an undecodable bundle."),
     ("130", "Interrupted."),
     ("141", "The reader of standard output went away, as with SIGPIPE."),
@@ -76,7 +79,7 @@ def pages(root: Node, version: str) -> dict[str, str]:
 
 
 def _root_page(root: Node, version: str) -> str:
-    lines = _head("dpctl", "see and mend the devices of a Kubernetes node", version)
+    lines = _head("dpctl", "see the devices of a Kubernetes node", version)
     lines += [".SH SYNOPSIS", *_usage(root), ".SH DESCRIPTION", *_paragraphs(INTRODUCTION)]
     lines.append(".SH COMMANDS")
     for section in dict.fromkeys(child.section for child in root.children):

@@ -10,9 +10,17 @@ from typing import NamedTuple
 from dpctl import names
 from dpctl.inventory.served import Candidate, Service, attribute
 from dpctl.inventory.sockets import KUBELET_SOCKET, Listener, SocketFacts, socket_facts
-from dpctl.model import DirectoryEntry, Node, Snapshot, Source
+from dpctl.model import DirectoryEntry, Node, Snapshot, SocketState, Source
 from dpctl.quantity import count
 from dpctl.text import natural_key
+
+_NO_PLUGIN = (
+    SocketState.NOT_GRPC,
+    SocketState.WRONG_SERVICE,
+    SocketState.DEAD,
+    SocketState.GONE,
+)
+"""Whoever answered like this serves no resource."""
 
 
 class Verdict(NamedTuple):
@@ -82,7 +90,11 @@ class Connections:
         """Live listeners of unknown resource that the kubelet is not connected to: one of them may
         serve a name that looks abandoned."""
         return tuple(
-            x for k, x in self.listener.items() if not x.connected and k not in self.services
+            x
+            for k, x in self.listener.items()
+            if not x.connected
+            and k not in self.services
+            and (k in self.candidates or not x.certain)
         )
 
     # -- live -------------------------------------------------------------------------------------
@@ -162,6 +174,8 @@ class Connections:
         """A socket file of the resource (or of nobody known) that is younger than kubelet.sock."""
         own = {self.candidates[k].endpoint for k in self.keys_of.get(resource, [])}
         for entry in socket_files(self.snap):
+            if entry.name not in self.candidates and not self.facts.trusted:
+                continue  # somebody spoke to it, and it is no live plugin
             if entry.name in self._attributed and entry.name not in own:
                 continue
             if entry.modified is None or entry.modified <= than:
@@ -173,10 +187,20 @@ class Connections:
 
     def _candidates(self) -> dict[str, Candidate]:
         snap = self.snap
-        info = {p.endpoint: p.info for p in snap.plugins or () if p.info is not None}
+        # A CSI or DRA driver's GetInfo names a driver, not a resource.
+        info = {
+            p.endpoint: p.info
+            for p in snap.plugins or ()
+            if p.info is not None and p.info.type == "DevicePlugin"
+        }
+        strangers = {p.endpoint for p in snap.plugins or () if p.state in _NO_PLUGIN}
         found: dict[str, Candidate] = {}
         if self.facts.trusted:
             for listener in self.facts.listeners:
+                if not listener.certain:
+                    continue  # some daemon's, most likely: of unknown resource, see `unclaimed`
+                if listener.linked and listener.endpoint in strangers and not listener.connected:
+                    continue
                 answer = info.get(listener.endpoint) if listener.linked else None
                 pid = listener.socket.pid
                 found[listener_key(listener)] = Candidate(
@@ -191,6 +215,8 @@ class Connections:
         # A bundle may have a plugin's recorded answers without a listing that names its socket.
         names.update(dict.fromkeys(p.endpoint for p in snap.plugins or ()))
         for endpoint in names:
+            if endpoint in strangers:
+                continue
             answer = info.get(endpoint)
             name = answer.name if answer is not None else None
             found[endpoint] = Candidate(endpoint, endpoint, name, None, None)

@@ -287,13 +287,19 @@ def group_rows(rows: Sequence[DeviceRow], by: str) -> tuple[GroupRow, ...]:
             devices=sum(r.count for r in members),
             healthy=sum(r.count for r in members if r.health == "Healthy"),
             allocated=sum(any(is_active(h) for h in r.holders) for r in members),
-            free=sum(r.state is DeviceState.FREE for r in members),
+            free=sum(r.count for r in members if is_free(r)),
             device_ids=tuple(r.device for r in members if r.device is not None),
         )
         for (name, resource), members in sorted(
             groups.items(), key=lambda item: (natural_key(item[0][0]), natural_key(item[0][1]))
         )
     )
+
+
+def is_free(row: DeviceRow) -> bool:
+    """A pod could get it: healthy, and held by no active container. That is an orphaned one, too:
+    the kubelet frees it when it next allocates (kubelet-facts §6.2)."""
+    return row.health == "Healthy" and not any(is_active(h) for h in row.holders)
 
 
 def _group_names(row: DeviceRow, by: str) -> list[str]:

@@ -23,12 +23,21 @@ def plugin_rows(snap: Snapshot) -> tuple[PluginRow, ...]:
     """Socket files of device-plugins/ and live listeners without a file, then plugins_registry/."""
     connections, pods = Connections(snap), Pods(snap)
     probes = {p.endpoint: p for p in snap.plugins or ()}
-    linked: dict[str, list[Listener]] = {}
+    linked: dict[str | int, list[Listener]] = {}  # by name, and by inode for a second name
     for listener in connections.facts.listeners:
         if listener.linked:
             linked.setdefault(listener.endpoint, []).append(listener)
+            if listener.socket.file_inode is not None:
+                linked.setdefault(listener.socket.file_inode, []).append(listener)
     rows = [
-        _file_row(snap, connections, pods, entry, probes.get(entry.name), linked.get(entry.name))
+        _file_row(
+            snap,
+            connections,
+            pods,
+            entry,
+            probes.get(entry.name),
+            linked.get(entry.name) or linked.get((entry.inode or 0) & 0xFFFFFFFF),
+        )
         for entry in socket_files(snap)
     ]
     listed = {entry.name for entry in socket_files(snap)}
@@ -99,13 +108,15 @@ def _listener_row(
         endpoint=listener.endpoint,
         directory="device-plugins",
         service=connections.services.get(listener_key(listener)),
-        state=SocketState.UNLINKED,
+        # One that cannot be told to be of this directory may have its file elsewhere.
+        state=SocketState.UNLINKED if listener.certain else SocketState.UNKNOWN,
         connected=listener.connected,
         options=None,
         process=_process(snap, listener),
         pid=listener.socket.pid,
         modified=None,
         detail=detail,
+        certain=listener.certain,
     )
 
 
@@ -172,12 +183,13 @@ def _row(
     modified: float | None,
     detail: str | None,
     registry: RegistrySocket | None = None,
+    certain: bool = True,
 ) -> PluginRow:
     pod = pods.by_uid(process.pod_uid) if process and process.pod_uid else None
     words = {True: "Connected", False: "NotConnected", None: None}
     age = None
     if modified is not None and snap.collected_at is not None:
-        age = snap.collected_at - modified
+        age = max(snap.collected_at - modified, 0.0)  # clocks differ
     resource = service.resource if service else None
     if resource is None and registry is not None:
         resource = registry.name  # a driver's name: what the socket calls itself
@@ -198,6 +210,7 @@ def _row(
         pod=pod.name if pod else None,
         pod_uid=process.pod_uid if process else None,
         age=age,
+        certain=certain,
         detail=detail,
     )
 

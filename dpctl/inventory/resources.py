@@ -88,6 +88,8 @@ def decide_resource(
     age = None
     if snap.checkpoint and snap.checkpoint.modified is not None and snap.collected_at is not None:
         age = snap.collected_at - snap.checkpoint.modified
+        if age < -STATUS_PERIOD:
+            age = None  # from the future: one of the two clocks is wrong
     used: bool | None = resource in joined.held or asked.get(resource, 0) > 0
     if not used and snap.pods is None:
         used = None

@@ -237,6 +237,8 @@ class PluginRow(NamedTuple):
     pod_uid: str | None
     age: float | None
     """Seconds since the socket file was made, counted from `collectedAt`."""
+    certain: bool
+    """False: a listener whose directory cannot be told, so it may be one of device-plugins/."""
     detail: str | None
 
 

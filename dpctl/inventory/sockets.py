@@ -60,59 +60,78 @@ def socket_facts(snap: Snapshot) -> SocketFacts:
             "the process behind kubelet.sock cannot be seen (not root, or another PID namespace)"
         )
         return SocketFacts(False, reason, None)
-    kubelet = next((k for k in snap.kubelets or () if k.pid == own.pid), None)
+    pid = snap.sockets.kubelet_pid(entry, [k.pid for k in snap.kubelets or ()])
+    if pid is None:
+        holders = ", ".join(map(str, own.holders))
+        return SocketFacts(False, f"several processes hold kubelet.sock ({holders})", None)
+    kubelet = next((k for k in snap.kubelets or () if k.pid == pid), None)
     if kubelet is None:
-        kubelet = Kubelet(own.pid, (), None, None, None, None)
-    listeners = _listeners(snap, own)
-    return SocketFacts(
-        True, f"socket table holds kubelet.sock of pid {own.pid}", kubelet, listeners
-    )
+        kubelet = Kubelet(pid, (), None, None, None, None)
+    listeners = _listeners(snap, own, pid)
+    return SocketFacts(True, f"socket table holds kubelet.sock of pid {pid}", kubelet, listeners)
 
 
-def _listeners(snap: Snapshot, own: UnixSocket) -> tuple[Listener, ...]:
+def _listeners(snap: Snapshot, own: UnixSocket, kubelet: int) -> tuple[Listener, ...]:
     assert snap.sockets is not None
     assert snap.directory is not None
-    files = {
-        _low(entry.inode): entry
-        for entry in snap.directory.entries
-        if entry.kind == "socket" and entry.inode is not None and entry.name != KUBELET_SOCKET
-    }
-    names = {entry.name for entry in files.values()}
+    files: dict[int | None, list[DirectoryEntry]] = {}  # a hard link is a second name of one socket
+    for entry in snap.directory.entries:
+        if entry.kind == "socket" and entry.inode is not None and entry.name != KUBELET_SOCKET:
+            files.setdefault(_low(entry.inode), []).append(entry)
+    listening = [
+        row
+        for row in snap.sockets.sockets
+        if row.state == "listen"
+        and row is not own
+        and row.name is not None
+        # An abstract name has no file; a path may begin with @ as well.
+        and (row.file_inode is not None or not row.name.startswith("@"))
+        # The kubelet's own sockets, and an older kubelet's that lost its file.
+        and row.pid != kubelet
+        and _base(row) != KUBELET_SOCKET
+    ]
+    claimed = {row.file_inode for row in listening if row.file_inode is not None}
+    unclaimed = {e.name: e for low, found in files.items() if low not in claimed for e in found}
     found: list[Listener] = []
-    for row in snap.sockets.sockets:
-        if row.state != "listen" or row.name is None or row.name.startswith("@") or row is own:
-            continue
-        base = row.name.rsplit("/", 1)[-1]
-        if row.pid == own.pid or base == KUBELET_SOCKET:
-            continue  # the kubelet's own sockets, and an older kubelet's that lost its file
-        entry = files.get(_low(row.file_inode)) if row.file_inode is not None else None
-        if entry is not None and row.is_bound_to(entry):
-            found.append(_listener(snap, own, row, entry.name, linked=True, certain=True))
-            continue
-        if row.parent_known:
+    for row in listening:
+        entries = [e for e in files.get(row.file_inode, ()) if row.is_bound_to(e)]
+        base = _base(row)
+        if entries:
+            entry = next((e for e in entries if e.name == base), entries[0])
+            found.append(_listener(snap, kubelet, row, entry.name, entry, certain=True))
+        elif row.parent_known:
             if _is_directory(snap, row):
-                linked = row.other_namespace and base in names
-                found.append(_listener(snap, own, row, base, linked=linked, certain=True))
+                # In another network namespace's table a row has no inode: its name must do, unless
+                # a listener here is bound to that very file.
+                file = unclaimed.get(base) if row.other_namespace else None
+                found.append(_listener(snap, kubelet, row, base, file, certain=True))
         elif row.device is None or row.device == snap.directory.device:
-            found.append(_listener(snap, own, row, base, linked=False, certain=False))
+            found.append(_listener(snap, kubelet, row, base, None, certain=False))
     return tuple(found)
 
 
+def _base(row: UnixSocket) -> str:
+    return (row.name or "").rsplit("/", 1)[-1]
+
+
 def _listener(
-    snap: Snapshot, own: UnixSocket, row: UnixSocket, endpoint: str, *, linked: bool, certain: bool
+    snap: Snapshot,
+    kubelet: int,
+    row: UnixSocket,
+    endpoint: str,
+    entry: DirectoryEntry | None,
+    *,
+    certain: bool,
 ) -> Listener:
-    assert snap.directory is not None
-    entry = snap.directory.entry(endpoint) if linked else None
-    return Listener(endpoint, row, linked, certain, _connected(snap, own, row, entry))
+    connected = _connected(snap, kubelet, row, entry)
+    return Listener(endpoint, row, entry is not None, certain, connected)
 
 
-def _connected(
-    snap: Snapshot, own: UnixSocket, row: UnixSocket, entry: DirectoryEntry | None
-) -> bool:
+def _connected(snap: Snapshot, kubelet: int, row: UnixSocket, entry: DirectoryEntry | None) -> bool:
     """Whether an accepted socket of this listener has its other end in this kubelet."""
     assert snap.sockets is not None
     for other in snap.sockets.sockets:
-        if other.state != "established" or own.pid not in other.peer_pids:
+        if other.state != "established" or kubelet not in other.peer_pids:
             continue
         if row.file_inode is not None:
             if other.file_inode == row.file_inode and other.device == row.device:

@@ -132,6 +132,8 @@ def _abandoned(facts: Facts) -> Decision:
         return _unknown(facts, "the Node came without managedFields: owner unknown", (), nobody)
     if capacity == 0 and allocatable == 0:
         return Decision(ResourceState.STALE, nobody)
+    if not any(number is not None and number > 0 for number in (capacity, allocatable)):
+        return _unknown(facts, "neither number is one of devices", (), nobody)
     if node.owners.get(facts.resource):
         return Decision(ResourceState.GHOST, (*nobody, "pods are sent to nothing"))
     return _unknown(facts, "above 0 and owned by nobody", (), nobody)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpctl.inventory.devices import base_device
 from dpctl.inventory.holders import holders
 from dpctl.inventory.pods import PodIdentity, Pods
 from dpctl.inventory.rows import UserRow
@@ -26,7 +27,9 @@ def user_rows(snap: Snapshot, device: str) -> tuple[UserRow, ...]:
             sources=holder.sources,
         )
         for (resource, device_id), found in holders(snap, pods).items()
-        if device_id == device or matches_any(device_id, [device])
+        if device_id == device
+        or matches_any(device_id, [device])
+        or base_device(device_id) == device
         for holder in found
     ]
     if device.startswith("/"):
@@ -90,3 +93,9 @@ def _place(row: UserRow) -> tuple[str | None, str | None, str | None, str | None
 
 def _activity(active: bool | None) -> str | None:
     return {True: "active", False: "gone", None: None}[active]
+
+
+def resources_of(snap: Snapshot, device: str) -> tuple[str, ...]:
+    """Resources whose plugin listed this device ID as healthy, held or not."""
+    registered = snap.checkpoint.registered if snap.checkpoint else {}
+    return tuple(resource for resource, ids in registered.items() if device in ids)

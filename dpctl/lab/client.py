@@ -15,14 +15,15 @@ _PATIENCE = 60.0
 class LabClient:
     """One request per connection, so that several threads may ask at once."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, patience: float = _PATIENCE) -> None:
+        self._patience = patience
         self._socket = directory / "ctl.sock"
 
     def ask(self, op: str, **arguments: Any) -> Any:
         """Raises UnreachableError (no lab runs there), PeerError (its answer)."""
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-                connection.settimeout(_PATIENCE)
+                connection.settimeout(self._patience)
                 connection.connect(str(self._socket))
                 connection.sendall(json.dumps({"op": op, **arguments}).encode() + b"\n")
                 with connection.makefile("rb") as file:

@@ -6,6 +6,7 @@ however that came about, and nothing stays behind. Stdlib only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -76,6 +77,7 @@ def or_leave(work: Callable[[], None]) -> None:
 
 def leave(code: int) -> None:
     """End at once: gRPC's threads and servers are not waited for."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a full file system, a parent that is gone
+            stream.flush()
     os._exit(code)

@@ -9,6 +9,8 @@ running one in `control`.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import secrets
@@ -71,6 +73,8 @@ class Supervisor:
         self.tokens = {name: secrets.token_urlsafe(18) for name in CONTEXTS}
         self.store: Store
         self.api: ApiServer
+        self.told = False
+        """Whether who started us knows how that went."""
         self.command_pidfd: int | None = None
         """Of the command that `lab run` waits for."""
 
@@ -236,14 +240,30 @@ def _watch_parent(supervisor: Supervisor) -> None:
 
 def _end_when_stopping(supervisor: Supervisor) -> None:
     supervisor.stopping.wait()
-    supervisor.end()
-    process.leave(0)
+    try:
+        if not supervisor.told:
+            process.tell({"error": "it was taken down while it came up"})
+        supervisor.end()
+    finally:
+        process.leave(0)
+
+
+def _tell_failure(supervisor: Supervisor, error: Exception) -> None:
+    """To who started us, and then to the log, which may be on a full file system."""
+    number = error.errno if isinstance(error, OSError) else None
+    # A child's failure has no number here, but the same cause.
+    no_space = number in (errno.ENOSPC, errno.EDQUOT) or lab_directory.full(supervisor.directory)
+    supervisor.told = True
+    process.tell({"error": f"{type(error).__name__}: {error}", "no_space": no_space})
+    with contextlib.suppress(OSError):
+        traceback.print_exc()
 
 
 def main() -> None:
     directory = Path(sys.argv[1])
     spec = LabSpec(**process.first_line())
-    os.set_inheritable(int(sys.argv[2]), False)
+    lock = int(sys.argv[2])
+    os.set_inheritable(lock, False)
     process.set_command("dpctl-lab")
     supervisor = Supervisor(directory, spec)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -252,13 +272,14 @@ def main() -> None:
         threading.Thread(target=_watch_parent, args=(supervisor,), daemon=True).start()
     threading.Thread(target=_end_when_stopping, args=(supervisor,), daemon=True).start()
     try:
+        lab_directory.sign(lock)
         state = supervisor.start()
     except Exception as error:
         if not supervisor.stopping.is_set():
-            traceback.print_exc()
-            process.tell({"error": f"{type(error).__name__}: {error}"})
+            _tell_failure(supervisor, error)
         supervisor.stopping.set()
     else:
+        supervisor.told = True
         process.tell(state)
     while True:
         signal.pause()

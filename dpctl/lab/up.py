@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from dpctl.errors import PeerError, UnreachableError, UsageError
+from dpctl.errors import DeniedError, PeerError, UnreachableError, UsageError
 from dpctl.lab import directory as lab_directory
 from dpctl.lab.api_errors import Json
 from dpctl.lab.client import LabClient
 from dpctl.lab.spec import LabSpec
 
 _DOWN_LIMIT = 10.0
+_PATIENCE = 5.0
+"""Seconds until a supervisor that was asked to end is made to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +50,11 @@ def start(directory: Path, spec: LabSpec) -> Running:
     if held is None:
         raise UsageError(f"a lab runs already in {directory}", "dpctl lab down ends it")
     try:
-        lab_directory.empty(directory)
-        logs = directory / "log"
-        logs.mkdir(mode=0o700)
-        with (logs / "supervisor.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dpctl.lab.supervisor", str(directory), str(held)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd="/",
-                env=_environment(),
-                start_new_session=True,
-                pass_fds=(held,),  # the lock goes over without a moment in between
-            )
+        with lab_directory.explained(directory):
+            process = _spawn(directory, held)
+    except BaseException:
+        lab_directory.clean(directory)
+        raise
     finally:
         os.close(held)
     try:
@@ -69,11 +62,49 @@ def start(directory: Path, spec: LabSpec) -> Running:
     except BaseException:
         process.terminate()  # Ctrl-C while it comes up: its own session did not get it
         process.wait()
+        _clean_after(directory)
         raise
     if "error" in told:
+        full = lab_directory.full(directory)
         process.wait()
+        _clean_after(directory)
+        if told.get("no_space", full):
+            raise lab_directory.no_space(directory)
         raise PeerError(f"the lab did not come up: {told['error']}")
     return Running(directory, told["pid"], told["env"], process)
+
+
+def _spawn(directory: Path, held: int) -> subprocess.Popen[bytes]:
+    """The supervisor, in an emptied directory. Raises OSError."""
+    lab_directory.empty(directory)
+    logs = directory / "log"
+    logs.mkdir(mode=0o700)
+    with (logs / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dpctl.lab.supervisor", str(directory), str(held)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd="/",
+            env=_environment(),
+            start_new_session=True,
+            pass_fds=(held,),  # the lock goes over without a moment in between
+        )
+
+
+def _clean_after(directory: Path) -> bool:
+    """What a lab that has ended left. False: another one has its lock by now."""
+    if not directory.exists():
+        return True
+    held = lab_directory.lock(directory)
+    if held is None:
+        return False
+    try:
+        with lab_directory.explained(directory):
+            lab_directory.clean(directory)
+    finally:
+        os.close(held)
+    return True
 
 
 def _environment() -> dict[str, str]:
@@ -86,10 +117,12 @@ def _environment() -> dict[str, str]:
 def _first_words(process: subprocess.Popen[bytes], spec: LabSpec) -> Json:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(spec.to_json()).encode() + b"\n")
-    process.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # it has ended: its words, if any, come below
+        process.stdin.write(json.dumps(spec.to_json()).encode() + b"\n")
+        process.stdin.flush()
     if not spec.watch_parent:
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
     line = process.stdout.readline()
     told: Json = json.loads(line) if line else {"error": "its supervisor ended without a word"}
     return told
@@ -112,29 +145,61 @@ def running(directory: Path) -> Running | None:
 
 
 def stop(directory: Path) -> bool:
-    """End the lab and remove its directory. Whether one was running.
+    """End the lab, also one that comes up, and remove its directory. Whether one was running.
 
     Raises UsageError, DeniedError, UnreachableError (it does not end).
     """
     if not directory.exists():
         return False
     lab_directory.check(directory)
-    held = lab_directory.lock(directory)
-    if held is not None:  # what a killed lab left
-        lab_directory.clean(directory)
-        os.close(held)
-        return False
-    with contextlib.suppress(UnreachableError):
-        LabClient(directory).ask("down")
-    until = time.monotonic() + _DOWN_LIMIT
+    if _clean_after(directory):
+        return False  # what a killed lab left
+    started = time.monotonic()
+    asked: int | None = None
     while directory.exists() and _locked(directory):
-        if time.monotonic() > until:
+        waited = time.monotonic() - started
+        found = lab_directory.holder(directory)
+        if found is None:
+            # It comes up and has not signed yet, or it is an older dpctl's.
+            if waited > 1.0:
+                with contextlib.suppress(UnreachableError):
+                    LabClient(directory, patience=1.0).ask("down")
+        else:
+            pid, pidfd = found
+            try:
+                if asked is None or (asked == pid and waited > _PATIENCE):
+                    _end(pid, pidfd, by_force=waited > _PATIENCE)
+                    asked = asked or pid
+            finally:
+                os.close(pidfd)
+            if asked != pid:
+                return True  # ours has ended, and somebody has started another one
+        if waited > _DOWN_LIMIT:
             raise UnreachableError(
                 f"the lab in {directory} does not end",
                 f"kill its supervisor: the process that holds {directory}/lock",
             )
         time.sleep(0.02)
+    _clean_after(directory)
     return True
+
+
+def _end(pid: int, pidfd: int, *, by_force: bool) -> None:
+    """Ask this supervisor to end; by force, end it and its children. Raises DeniedError."""
+    try:
+        if by_force:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)  # they are its group: it has a session of its own
+        else:
+            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+            signal.pidfd_send_signal(pidfd, signal.SIGCONT)  # somebody may have paused it
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise DeniedError(
+            f"the lab's supervisor (process {pid}) is not yours to end",
+            "ask as its user or as root",
+        ) from error
 
 
 def end_with_us(lab: Running) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -132,6 +132,8 @@ class UnixSocket(NamedTuple):
     """Whether the parent could be told at all."""
     other_namespace: bool = False
     """Seen only in another network namespace's table."""
+    holders: tuple[int, ...] = ()
+    """All processes that hold it, ascending: workers inherit it, or it was handed to them."""
 
     def is_bound_to(self, entry: DirectoryEntry | None) -> bool:
         """Whether the socket carries this file; names are not looked at (see `name`)."""
@@ -151,6 +153,25 @@ class SocketTable(NamedTuple):
     """
 
     sockets: tuple[UnixSocket, ...]
+
+    def kubelet_pid(self, entry: DirectoryEntry | None, kubelets: Collection[int]) -> int | None:
+        """The process behind kubelet.sock; None: cannot be told.
+
+        Of several holders the one that is a known kubelet, else the one that has connections of
+        its own (the kubelet dials its plugins); two of a kind decide nothing.
+        """
+        own = self.listener_of(entry)
+        if own is None or own.pid is None:
+            return None
+        holders = own.holders or (own.pid,)
+        if len(holders) == 1:
+            return holders[0]
+        dialling = {pid for s in self.sockets if s.state == "established" for pid in s.peer_pids}
+        for known in (set(kubelets), dialling):
+            found = [pid for pid in holders if pid in known]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
     def listener_of(self, entry: DirectoryEntry | None) -> UnixSocket | None:
         """The listener bound to this very file, by inode and device."""

@@ -8,13 +8,21 @@ anything.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
 from dpctl.env import Env
-from dpctl.errors import BadDataError, DeniedError, DpctlError, PeerError, UsageError
+from dpctl.errors import (
+    BadDataError,
+    DeniedError,
+    DpctlError,
+    PeerError,
+    UnreachableError,
+    UsageError,
+)
 from dpctl.model import DeviceClass, Node, Pod
 from dpctl.sources.connection import Answer, Connection
 from dpctl.sources.credentials import load_credentials
@@ -25,6 +33,10 @@ from dpctl.text import shorten
 PAGE = 500
 _MOST_PAGES = 1000
 _MOST_RESTARTS = 3
+# Pages without an item, one after the other; a real server has none, or one at the end.
+_MOST_EMPTY = 10
+# A whole list may take so many times the timeout of one exchange.
+_LIST_TIMEOUTS = 6
 _MESSAGE_LENGTH = 400
 _DEVICE_CLASS_VERSIONS = ("v1", "v1beta2", "v1beta1")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -89,21 +101,22 @@ class Api:
 
     def get_json(self, path: str, query: Query = (), *, right: Right | None = None) -> object:
         """The decoded answer to one GET."""
+        return self._get(path, query, right)[0]
+
+    def _get(self, path: str, query: Query, right: Right | None) -> tuple[object, int]:
+        """The document, and its size in bytes."""
         answer = self.connection.exchange("GET", path, query=query)
         if answer.status != 200:
             raise self.refusal(answer, path, right)
-        return parse_json(answer.body, f"the answer of {self.server} to {path}")
+        document = parse_json(answer.body, f"the answer of {self.server} to {path}")
+        return document, len(answer.body)
 
     def get_node_json(self, name: str, *, origin: str | None = None) -> object:
         """The Node as the API server gives it, managedFields included.
 
         `origin` says where the name came from, for the message when there is no such Node.
         """
-        if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
-            raise UsageError(
-                f"no Node can be called {shorten(name, 80)!r}",
-                "names have lower-case letters, digits, '-' and '.'; name the Node with --node",
-            )
+        _check_name(name)
         path = f"/api/v1/nodes/{quote(name, safe='')}"
         right = Right("get", "nodes", name=name)
         try:
@@ -122,7 +135,9 @@ class Api:
         """Pods bound to the node, in the server's order.
 
         The selector is also what lets a node's own credentials list them (kubelet-facts §15).
+        UsageError for a name that no Node has, which could also say more than a name there.
         """
+        _check_name(node)
         return self.list_json(
             "/api/v1/pods",
             [("fieldSelector", f"spec.nodeName={node}")],
@@ -149,9 +164,13 @@ class Api:
     def list_json(
         self, path: str, query: Query = (), *, right: Right | None = None
     ) -> list[object]:
-        """All items of a list, page by page. A page token that has expired starts it again."""
+        """All items of a list, page by page. A page token that has expired starts it again.
+
+        The list as a whole is bounded by `_LIST_TIMEOUTS` and by the bytes of one answer.
+        """
+        deadline = time.monotonic() + _LIST_TIMEOUTS * self.connection.timeout
         for _ in range(_MOST_RESTARTS):
-            items = self._pages(path, query, right)
+            items = self._pages(path, query, right, deadline)
             if items is not None:
                 return items
         raise PeerError(
@@ -159,25 +178,49 @@ class Api:
             "try again when the API server is less busy",
         )
 
-    def _pages(self, path: str, query: Query, right: Right | None) -> list[object] | None:
+    def _pages(
+        self, path: str, query: Query, right: Right | None, deadline: float
+    ) -> list[object] | None:
         """All items, or None when the token expired on the way (410)."""
         items: list[object] = []
         token = ""
+        size = empty = 0
         for _ in range(_MOST_PAGES):
+            if time.monotonic() > deadline:
+                seconds = _LIST_TIMEOUTS * self.connection.timeout
+                raise UnreachableError(
+                    f"{self.server} did not come to the end of the list {path} within"
+                    f" {seconds:g} s",
+                    "raise --request-timeout, or try again when the API server is less busy",
+                )
             asked = [*query, ("limit", str(PAGE)), *([("continue", token)] if token else [])]
             try:
-                page = Field(self.get_json(path, asked, right=right), "")
+                document, length = self._get(path, asked, right)
             except ExpiredError:
                 if token:
                     return None
                 raise
-            found = page.at("items")
-            items += [item.value for item in self._decoded(lambda f: list(f.items()), found)]
+            size += length
+            if size > self.connection.max_body_size:
+                raise BadDataError(
+                    f"the list {path} of {self.server} is larger than"
+                    f" {self.connection.max_body_size} bytes",
+                    "raise --max-message-size if that is right",
+                )
+            page = Field(document, "")
+            found = self._decoded(lambda f: list(f.at("items").items()), page)
+            items += [item.value for item in found]
+            empty = 0 if found else empty + 1
             following = self._decoded(lambda f: f.at("metadata", "continue").text(), page)
             if not following:
                 return items
             token = following
-        raise BadDataError(f"{self.server}: the list {path} does not end")
+            if empty == _MOST_EMPTY:
+                break
+        raise BadDataError(
+            f"{self.server}: the list {path} does not end",
+            f"check that the server in {self.connection.where} is an API server",
+        )
 
     def refusal(self, answer: Answer, path: str, right: Right | None) -> DpctlError:
         """The error for an answer other than success."""
@@ -230,6 +273,14 @@ class NotFoundError(PeerError):
 
 class ExpiredError(PeerError):
     """410: the page token is too old."""
+
+
+def _check_name(name: str) -> None:
+    if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
+        raise UsageError(
+            f"no Node can be called {shorten(name, 80)!r}",
+            "names have lower-case letters, digits, '-' and '.'; name the Node with --node",
+        )
 
 
 def _how_to_allow(said: str, right: Right | None) -> str:

@@ -6,9 +6,12 @@ POST for reviews of one's own rights; everything else is sent by `writes` alone.
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +19,7 @@ from urllib.parse import urlencode
 from dpctl import __version__
 from dpctl.errors import BadDataError, DeniedError, DpctlError, PeerError, UnreachableError
 from dpctl.sources.credentials import Credentials
+from dpctl.sources.files import open_inert
 from dpctl.text import shorten
 
 _CHUNK = 1 << 16
@@ -40,11 +44,16 @@ class Connection:
     ) -> None:
         """`timeout` in seconds for one exchange, `max_body_size` in bytes for one answer."""
         self._load = load
-        self._credentials = load()
+        self._credentials = self._loaded()
         self._lock = threading.Lock()
         self._accepted = False
         self.timeout = timeout
         self.max_body_size = max_body_size
+
+    def _loaded(self) -> Credentials:
+        credentials = self._load()
+        _watch(credentials.pool)
+        return credentials
 
     @property
     def server(self) -> str:
@@ -77,7 +86,7 @@ class Connection:
         answer = self._send(method, path, query, body, content_type, deadline)
         if answer.status == UNAUTHORIZED and self._accepted:
             with self._lock:
-                self._credentials = self._load()
+                self._credentials = self._loaded()
                 self._accepted = False
             answer = self._send(method, path, query, body, content_type, deadline)
         while method == "GET" and answer.status == TOO_MANY:
@@ -102,7 +111,14 @@ class Connection:
         import urllib3
 
         credentials = self._credentials
-        url = credentials.server + path + (f"?{urlencode(query)}" if query else "")
+        url = (
+            credentials.server
+            + path
+            + (
+                # A page token is the peer's: it may hold what is no UTF-8.
+                f"?{urlencode(query, errors='surrogatepass')}" if query else ""
+            )
+        )
         headers = urllib3.HTTPHeaderDict()
         headers["Accept"] = "application/json"
         headers["User-Agent"] = f"dpctl/{__version__}"
@@ -114,25 +130,30 @@ class Connection:
         for name, value in credentials.impersonate:
             headers.add(name, value)
         left = max(deadline - time.monotonic(), 0.001)
+        guard = _Guard()
         try:
-            response = credentials.pool.request(
-                method,
-                url,
-                body=body,
-                headers=headers,
-                timeout=urllib3.Timeout(total=left),
-                retries=False,  # redirects are not followed either
-                preload_content=False,
-            )
-            try:
-                return self._receive(response, deadline)
-            finally:
-                # One whose answer was not read to its end must not be used again.
-                if not response.closed:
-                    response.close()
-                response.release_conn()
+            with guard.running(left):
+                response = credentials.pool.request(
+                    method,
+                    url,
+                    body=body,
+                    headers=headers,
+                    timeout=urllib3.Timeout(total=left),
+                    retries=False,  # redirects are not followed either
+                    preload_content=False,
+                )
+                try:
+                    answer = self._receive(response, deadline)
+                finally:
+                    # One whose answer was not read to its end must not be used again.
+                    if not response.closed:
+                        response.close()
+                    response.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as e:
-            raise self._translate(e) from e
+            raise (self._too_slow() if guard.expired else self._translate(e)) from e
+        if guard.expired:  # what was cut off may look like a whole answer
+            raise self._too_slow()
+        return answer
 
     def _receive(self, response: Any, deadline: float) -> Answer:
         headers = {name.lower(): value for name, value in response.headers.items()}
@@ -225,6 +246,91 @@ class Connection:
         )
 
 
+class _Guard:
+    """Bounds one exchange from outside. urllib3's timeouts are for one `recv` each, and a peer may
+    drip a status line, headers, `100 Continue` or chunk sizes for ever: the sockets are shut
+    down at the deadline, which ends every wait on them.
+    """
+
+    def __init__(self) -> None:
+        self.expired = False
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+
+    @contextmanager
+    def running(self, seconds: float) -> Iterator[None]:
+        """Guards what this thread sends and receives inside."""
+        timer = threading.Timer(seconds, self._expire)
+        timer.daemon = True
+        timer.start()
+        _guards.current = self
+        try:
+            yield
+        finally:
+            _guards.current = None
+            timer.cancel()
+            with self._lock:
+                for one in self._sockets:
+                    one.close()
+                self._sockets.clear()
+
+    def watch(self, descriptor: int) -> None:
+        """A duplicate is kept: a handshake takes the socket away from its object."""
+        one = socket.socket(fileno=os.dup(descriptor))
+        with self._lock:
+            self._sockets.append(one)
+            if self.expired:
+                _shut_down(one)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self.expired = True
+            for one in self._sockets:
+                _shut_down(one)
+
+
+_guards = threading.local()
+
+
+def _shut_down(one: socket.socket) -> None:
+    with suppress(OSError):  # not connected any more
+        one.shutdown(socket.SHUT_RDWR)
+
+
+class _Watched:
+    """Before a class of urllib3's connections: shows each socket in use to the thread's guard."""
+
+    sock: Any
+
+    def _new_conn(self) -> socket.socket:
+        made: socket.socket = super()._new_conn()  # type: ignore[misc]
+        _watch_socket(made)
+        return made
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        if self.sock is not None:
+            _watch_socket(self.sock)
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+
+def _watch_socket(used: Any) -> None:
+    guard: _Guard | None = getattr(_guards, "current", None)
+    if guard is not None:
+        guard.watch(used.fileno())
+
+
+def _watch(pool: Any) -> None:
+    """Has a PoolManager make watched connections only."""
+    pool.pool_classes_by_scheme = {
+        scheme: type(
+            kind.__name__,
+            (kind,),
+            {"ConnectionCls": type("WatchedConnection", (_Watched, kind.ConnectionCls), {})},
+        )
+        for scheme, kind in pool.pool_classes_by_scheme.items()
+    }
+
+
 def _chain(error: BaseException) -> list[BaseException]:
     """The error, what urllib3 wrapped (`args`, `reason`) and what it came from."""
     found: list[BaseException] = []
@@ -239,8 +345,8 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _cannot_open(path: str) -> DeniedError | BadDataError | None:
     try:
-        with open(path, "rb"):
-            return None
+        os.close(open_inert(path))
+        return None
     except PermissionError:
         return DeniedError(
             f"the credential file {path} may not be read",

@@ -10,21 +10,30 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from dpctl.env import Env
 from dpctl.env.reading import CONSTRUCTOR_ERRORS, resolve_inside
 from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
+from dpctl.sources.files import kind_in_words
 from dpctl.text import shorten
+
+_T = TypeVar("_T")
 
 # Origin of `Env.kubeconfig` for a pod's service account.
 _IN_CLUSTER = "in-cluster"
 # Of a cluster and a user: paths that a kubeconfig names.
-_CLUSTER_PATHS = ("certificate-authority",)
-_USER_PATHS = ("client-certificate", "client-key", "tokenFile")
+_PATHS = (
+    ("clusters", "cluster", ("certificate-authority",)),
+    ("users", "user", ("client-certificate", "client-key", "tokenFile")),
+)
+# Seconds for a credential plugin, which may open a browser and wait for a person.
+_PLUGIN_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,9 @@ class Credentials:
     def authorization(self) -> str | None:
         """The value of the Authorization header, renewed where it has run out."""
         with _quiet_root_log():
-            value: str | None = self.configuration.get_api_key_with_prefix("BearerToken")
+            value: str | None = _in_time(
+                lambda: self.configuration.get_api_key_with_prefix("BearerToken"), self.where
+            )
         return value.strip() if value else None
 
 
@@ -83,11 +94,19 @@ def load_credentials(env: Env) -> Credentials:
     if not server.startswith(("https://", "http://")):
         raise BadDataError(f"{where}: {shorten(server, 100)} is not the address of a server")
     configuration.retries = False
+    try:
+        pool = ApiClient(configuration=configuration).rest_client.pool_manager
+    except CONSTRUCTOR_ERRORS as e:  # urllib3's for an address are ValueErrors
+        raise BadDataError(
+            f"{where}: its server cannot be spoken to through a proxy like that:"
+            f" {shorten(str(e), 200)}",
+            "check proxy-url in the kubeconfig, or HTTPS_PROXY",
+        ) from e
     files = [configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file]
     return Credentials(
         server=server,
         where=where,
-        pool=ApiClient(configuration=configuration).rest_client.pool_manager,
+        pool=pool,
         configuration=configuration,
         impersonate=impersonate,
         files=tuple(path for path in files if path),
@@ -129,8 +148,9 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
             context = _context(env, merged, where)
             # Never written back (`config_persister`): reading must not change the person's files.
             loader = library.KubeConfigLoader(merged, active_context=context, config_base_path=None)
-            loader.load_and_set(configuration)
             user = _user_fields(merged, loader.current_context)
+            _check_named_files(merged, loader.current_context, where)
+            _in_time(lambda: loader.load_and_set(configuration), where)
     except ConfigException as e:
         raise BadDataError(
             f"{where}: {shorten(str(e), 300)}", "try the same with kubectl --kubeconfig"
@@ -173,12 +193,60 @@ def _context(env: Env, merged: Any, where: str) -> str | None:
 
 
 def _user_fields(merged: Any, context: Mapping[str, Any]) -> Mapping[str, Any]:
-    name = context["context"].get("user")
-    for entry in merged.value.get("users") or []:
+    return _fields(merged, context, "users", "user")[0]
+
+
+def _fields(
+    merged: Any, context: Mapping[str, Any], section: str, member: str
+) -> tuple[Mapping[str, Any], str]:
+    """What the context's cluster or user says, and the directory its paths start from."""
+    name = context["context"].get(member)
+    for entry in merged.value.get(section) or []:
         if entry.value.get("name") == name:
-            fields = entry.value.get("user")
-            return fields if isinstance(fields, dict) else {}
-    return {}
+            fields = entry.value.get(member)
+            base = os.path.abspath(os.path.dirname(entry.path or ""))
+            return (fields if isinstance(fields, dict) else {}), base
+    return {}, ""
+
+
+def _check_named_files(merged: Any, context: Mapping[str, Any], where: str) -> None:
+    """The library opens what is there, and would wait for a FIFO's writer."""
+    for section, member, keys in _PATHS:
+        fields, base = _fields(merged, context, section, member)
+        for key in keys:
+            if isinstance(fields.get(key), str) and fields[key]:
+                path = os.path.join(base, fields[key])
+                try:
+                    mode = os.stat(path).st_mode
+                except OSError:
+                    continue  # the library tells, if it needs the file at all
+                if not stat.S_ISREG(mode):
+                    raise _no_file(f"{where}: {key} {path}", mode)
+
+
+def _in_time(call: Callable[[], _T], where: str) -> _T:
+    """What `call` gives, which may run a credential plugin. One that does not end is left behind,
+    and ends with its pipes at the latest."""
+    given: list[_T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(call())
+        except BaseException as e:  # raised again below, in the caller's thread
+            failed.append(e)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_PLUGIN_TIMEOUT)
+    if failed:
+        raise failed[0]
+    if not given:
+        raise UnreachableError(
+            f"{where}: its credentials did not come within {_PLUGIN_TIMEOUT:g} s",
+            "run its credential plugin by hand (users[].user.exec in the kubeconfig), or log in",
+        )
+    return given[0]
 
 
 def _relocate(env: Env, merged: Any) -> None:
@@ -187,10 +255,7 @@ def _relocate(env: Env, merged: Any) -> None:
     root = _root_of(env)
     if root == "/":
         return
-    for section, member, keys in (
-        ("clusters", "cluster", _CLUSTER_PATHS),
-        ("users", "user", _USER_PATHS),
-    ):
+    for section, member, keys in _PATHS:
         for entry in merged.value.get(section) or []:
             fields = entry.value.get(member) or {}
             for key in keys:
@@ -217,7 +282,9 @@ def _impersonation(env: Env, user: Mapping[str, Any]) -> Iterator[tuple[str, str
     uid: object = None
     if name is None and groups:
         raise UsageError("--as-group needs --as", "name a user as well: --as USER --as-group GROUP")
+    hint = "name user and groups in printable ASCII: --as USER --as-group GROUP"
     if name is None:
+        hint = "check `as`, `as-groups` and `as-uid` of the kubeconfig's user, or give --as"
         name, uid = user.get("as"), user.get("as-uid")
         groups = list(user.get("as-groups") or [])
     pairs = [("Impersonate-User", name)] if name else []
@@ -226,25 +293,42 @@ def _impersonation(env: Env, user: Mapping[str, Any]) -> Iterator[tuple[str, str
     for header, value in pairs:
         text = str(value)
         if not text.isprintable() or not text.isascii():
-            raise UsageError(f"{header}: {shorten(text, 60)} has characters that no header takes")
+            raise UsageError(
+                f"{header}: {shorten(text, 60)} has characters that no header takes", hint
+            )
         yield header, text
 
 
 def _check_readable(path: str, where: str) -> None:
     """KUBECONFIG may name several files; those that are missing are passed over, as by kubectl."""
     denied: OSError | None = None
+    found = False
     for part in path.split(os.pathsep):
+        if not part:
+            continue
         try:
-            if part and os.stat(os.path.expanduser(part)):
-                return
+            mode = os.stat(os.path.expanduser(part)).st_mode
         except FileNotFoundError:
             continue
         except OSError as e:
             denied = denied or e
+            continue
+        if not stat.S_ISREG(mode):
+            raise _no_file(f"{where}: {part}", mode)
+        found = True
+    if found:
+        return
     if denied is not None:
         raise _unreadable(str(denied.filename), denied, where)
     raise UnreachableError(
         f"{where} does not exist", "check --kubeconfig and KUBECONFIG, or `dpctl env`"
+    )
+
+
+def _no_file(what: str, mode: int) -> BadDataError:
+    return BadDataError(
+        f"{what} is {kind_in_words(mode)}, not a file",
+        "name a regular file: dpctl does not wait for a writer",
     )
 
 

@@ -13,6 +13,7 @@ import stat
 from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError
 
 _CHUNK = 1 << 20
+_DESCRIPTORS = "/proc/self/fd"
 _LABEL = "security.selinux"
 _LONGEST_LABEL = 256
 
@@ -28,8 +29,7 @@ def read_bounded(path: str, limit: int) -> bytes:
 def read_with_stat(path: str, limit: int) -> tuple[bytes, os.stat_result]:
     """`read_bounded`, and the file's `stat` of the moment it was opened."""
     try:
-        # Non-blocking: opening a FIFO that nobody writes would wait for ever.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_inert(path)
     except (OSError, ValueError) as e:
         raise file_error(e, path) from e
     try:
@@ -41,6 +41,29 @@ def read_with_stat(path: str, limit: int) -> tuple[bytes, os.stat_result]:
         raise file_error(e, path) from e
     finally:
         os.close(fd)
+
+
+def open_inert(path: str, *, dir_fd: int | None = None, follow: bool = True) -> int:
+    """A descriptor for reading a regular file or a directory. Of anything else one that only
+    names it (`fstat`): the opening alone would wait for a FIFO's writer or wake a device's driver.
+
+    Raises OSError, ELOOP for a symbolic link when they are not to be followed, and ValueError.
+    """
+    link = 0 if follow else os.O_NOFOLLOW
+    named = os.open(path, os.O_PATH | os.O_CLOEXEC | link, dir_fd=dir_fd)
+    try:
+        found = os.fstat(named)
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            return os.dup(named)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            return os.open(f"{_DESCRIPTORS}/{named}", flags)
+        except FileNotFoundError:  # no /proc
+            return os.open(path, flags | link, dir_fd=dir_fd)
+    finally:
+        os.close(named)
 
 
 def _read(fd: int, path: str, limit: int) -> bytes:

@@ -81,7 +81,11 @@ class _Batch:
 
     def _connect(self, path: str) -> bool:
         """False: the queue is full, try again."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        except OSError as e:
+            self.found[path] = _refused(path, e)
+            return True
         try:
             with socket_address(path, follow=False) as address:
                 connection.connect(address)
@@ -144,11 +148,25 @@ def _is_foreign(heard: bytearray) -> bool:
     return int.from_bytes(heard[:3]) > _LARGEST_SETTINGS or any(heard[5:])
 
 
+def state_of_failure(error: DpctlError) -> SocketState:
+    """Gone, or a link or a file in its place; anything else (no descriptors left, no memory) says
+    nothing of the socket."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno not in (
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.ELOOP,
+        errno.ENOTSOCK,
+    ):
+        return SocketState.UNKNOWN
+    return SocketState.GONE
+
+
 def _refused(path: str, error: OSError | DpctlError) -> Greeting:
     if isinstance(error, DeniedError):
         return Greeting(SocketState.NO_RIGHTS, error.message)
-    if isinstance(error, DpctlError):  # gone, or a link or a file in its place
-        return Greeting(SocketState.GONE, error.message)
+    if isinstance(error, DpctlError):
+        return Greeting(state_of_failure(error), error.message)
     code = error.errno
     if code == errno.ECONNREFUSED:
         return Greeting(SocketState.DEAD, "connection refused: nobody listens behind the file")

@@ -7,6 +7,7 @@ number, not text`. What a field means belongs to the parsers that use it, not he
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,9 @@ from dpctl.errors import BadDataError
 from dpctl.text import shorten
 
 _PATH_LENGTH = 200
+# As `statefiles.json_document` bounds a state file: Python needs about 60 bytes even for an empty
+# list, and 20 million "[]," compress to nothing.
+_MOST_VALUES = 4_000_000
 # Byte order marks: kubectl's output, redirected by a PowerShell.
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
@@ -22,7 +26,8 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", 
 def parse_json(data: bytes, what: str) -> object:
     """The decoded document. Bytes that are no UTF-8 become lone surrogates (as the model has them).
 
-    Raises BadDataError naming `what`, also for nesting that is too deep and for numbers too long.
+    Raises BadDataError naming `what`, also for nesting that is too deep, for numbers too long and
+    for more values than any real document has.
     """
     text = None
     for mark, encoding in _MARKS:
@@ -32,6 +37,8 @@ def parse_json(data: bytes, what: str) -> object:
         text = data.decode("utf-8", "surrogateescape")
     if not text.strip():
         raise BadDataError(f"{what} is empty")
+    if text.count(",") + text.count("[") + text.count("{") > _MOST_VALUES:
+        raise BadDataError(f"{what} is not usable JSON: more than {_MOST_VALUES} values")
     try:
         return json.loads(text)
     except RecursionError as e:
@@ -109,6 +116,9 @@ class Field:
         found: dict[str, str] = {}
         for key, field in self.fields():
             value = field.value
+            if isinstance(value, float) and not math.isfinite(value):
+                path = shorten(field.path, _PATH_LENGTH)
+                raise BadDataError(f"{path} is {value}, which is no quantity")
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found[key] = str(value)
             elif isinstance(value, str):

@@ -24,7 +24,7 @@ from dpctl.model import (
 )
 from dpctl.sources.channel import CallFailed, GrpcSocket, connect_error, load_grpc, open_channel
 from dpctl.sources.directory import kernel_device, list_directory, parse_ls
-from dpctl.sources.greeting import Greeting, greet
+from dpctl.sources.greeting import Greeting, greet, state_of_failure
 from dpctl.sources.json_fields import Field, parse_json
 from dpctl.sources.podresources_messages import topology_json
 from dpctl.text import shorten
@@ -106,7 +106,7 @@ def ask_side_by_side(
             ) as peer:
                 return ask(peer, entry, left)
         except DpctlError as e:  # it was there a moment ago
-            return Greeting(SocketState.GONE, e.message)
+            return Greeting(state_of_failure(e), e.message)
 
     if good:
         from concurrent.futures import ThreadPoolExecutor

@@ -67,6 +67,7 @@ def _with_processes(
     parent = parents.of(row, pids)
     return row._replace(
         pid=pid,
+        holders=pids,
         parent_inode=parent.inode,
         parent_device=parent.device,
         parent_known=parent.known,

@@ -145,6 +145,16 @@ def test_a_tree_without_a_bottom(bundle: Path) -> None:
         opened(bundle).entries("kubelet")
 
 
+def test_directories_are_counted(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpctl.bundle.files._MOST_DIRECTORIES", 5)
+    for number in range(4):
+        (bundle / f"plugins/d{number}").mkdir()
+    assert len(opened(bundle).entries("plugins")) == 1
+    (bundle / "plugins/d1/e").mkdir()
+    with pytest.raises(BadDataError, match="too much"):
+        opened(bundle).entries("plugins")
+
+
 @pytest.mark.parametrize(
     ("kind", "word"),
     [

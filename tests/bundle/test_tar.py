@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -148,6 +149,27 @@ def test_a_bomb_of_headers_alone() -> None:
     one = block.tobuf(tarfile.GNU_FORMAT) + b"abc\0".ljust(512, b"\0")
     with pytest.raises(BadDataError, match="unpacks to more"):
         read(gzip.compress(one * 20_000))
+
+
+def test_a_bomb_of_empty_gzip_files() -> None:
+    empty = gzip.compress(b"")
+    good = gzip.compress(archive(("a", b"1")))
+    assert read(empty * 3 + good + b"\0" * 600 + empty + b"\0" * 7) == {"a": ("file", b"1")}
+    for data in (empty * 10_001, good + empty * 10_001):
+        with pytest.raises(BadDataError, match="more than 10000 gzip files"):
+            read(data)
+
+
+def test_a_bomb_of_packed_bytes_that_give_nothing() -> None:
+    start = zlib.compressobj(1, wbits=31).flush(zlib.Z_SYNC_FLUSH)
+    with pytest.raises(BadDataError, match="larger than 9568256 bytes, packed"):
+        read(start + b"\0\0\0\xff\xff" * 2_000_000)
+
+
+def test_what_does_not_compress_fits_when_it_fits_unpacked() -> None:
+    data = archive(("a", os.urandom(1 << 20)), ("b", os.urandom(1 << 20)))
+    limits = Limits(file=1 << 20, total=len(data), members=2)
+    assert set(read(gzip.compress(data, 1), limits)) == {"a", "b"}
 
 
 def test_too_many_members() -> None:

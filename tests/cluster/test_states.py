@@ -16,7 +16,7 @@ def test_clean_node(bench: Bench) -> None:
         bench.dpctl("who", "gpu-0"),
         "",
         """
-        found: nobody holds "gpu-0"
+        error: no device "gpu-0" here
         hint: dpctl devices lists every device that is known
         """,
         code=1,
@@ -26,7 +26,7 @@ def test_clean_node(bench: Bench) -> None:
         bench.dpctl("resources", "no.such/thing"),
         "",
         """
-        found: no resource "no.such/thing" here
+        error: no resource "no.such/thing" here
         hint: dpctl resources lists what there is
         """,
         code=1,

@@ -115,7 +115,7 @@ def test_through_kubectl(bench: Bench) -> None:
         found,
         "",
         """
-        found: no resource "no.such/one" here
+        error: no resource "no.such/one" here
         hint: dpctl resources lists what there is
         """,
         code=1,

@@ -43,7 +43,7 @@ MIB = 1 << 20
 # Cursor and screen, order of a line, line ends of every kind, what is no text.
 CONTROLS = "\x00\x1b[2J\x1b]0;x\x07\r\n\t\x7f\x85\x9b31m\u202e\u2066\u200f\ufeff\u2028"
 
-_SAID = ("error: ", "warning: ", "hint: ", "note: ", "found: ")
+_SAID = ("error: ", "warning: ", "hint: ", "note: ")
 
 
 class NodeTree:

@@ -87,6 +87,9 @@ def replies(host: Path, line: str) -> list[str]:
         ("dpctl who gpu-", ["gpu-2", "gpu-10"]),
         ("dpctl who 0000:3b:00.", ["00.0", "00.1"]),
         ("dpctl who '0000:3b:00.", ["0000:3b:00.0", "0000:3b:00.1"]),
+        ('dpctl who "gpu-', ["gpu-2", "gpu-10"]),
+        ('dpctl resources --expect="v', ["vendor.example/gpu"]),
+        ("dpctl resources 'a' \"b\\\"\" \\' v", ["vendor.example/gpu"]),
         ("dpctl pods -n t", ["training"]),
         ("dpctl pods -- --", []),
         ("dpctl env --from x", ["compopt -o default"]),
@@ -104,7 +107,8 @@ def test_replies(host: Path, line: str, expected: list[str]) -> None:
 
 def test_a_hostile_id_is_quoted_and_never_run(host: Path) -> None:
     assert replies(host, "dpctl who $") == [f"\\$\\(touch\\ {host}/sprung\\)"]
-    assert replies(host, "dpctl who '$") == [TRAP.format(host / "sprung")]
+    for quoted in ("'$", '"$', "--x '`", 'x"$', "x '", '"'):
+        assert not [r for r in replies(host, f"dpctl who {quoted}") if set(r) & set("$`\\'\"")]
     assert "\\`id\\`" in replies(host, "dpctl who ")
     assert not (host / "sprung").exists()
 
@@ -121,6 +125,31 @@ def test_with_a_terminal(host: Path) -> None:
         os.write(terminal, b"\x15dpctl resources vend\t")
         read_until(terminal, b"dpctl resources vendor.example/gpu ")
         os.write(terminal, b"\x15exit\n")
+        os.waitpid(process, 0)
+    finally:
+        os.close(terminal)
+    assert not (host / "sprung").exists()
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize(
+    "hostile", ["$(touch sprung)", "`touch sprung`", "a';touch sprung;'", 'a";touch sprung;"']
+)
+def test_enter_after_tab_in_a_quote_runs_nothing(host: Path, quote: str, hostile: str) -> None:
+    checkpoint = host / "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+    checkpoint.write_bytes(encode_checkpoint([], {"vendor.example/gpu": [hostile]}))
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(host)
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment(host))
+    try:
+        os.write(terminal, f"source {SCRIPT}; dpctl() {{ :; }}; echo re''ady\n".encode())
+        read_until(terminal, b"ready\r\n")
+        os.write(terminal, f"dpctl who {quote}\t\t".encode())
+        time.sleep(0.6)
+        os.write(terminal, f"\n{quote}\necho do''ne\n".encode())
+        read_until(terminal, b"done\r\n")
+        os.write(terminal, b"exit\n")
         os.waitpid(process, 0)
     finally:
         os.close(terminal)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpctl.inventory.devices import Devices, base_device, group_rows, pci_address
+from dpctl.inventory.devices import Devices, base_device, group_rows, is_free, pci_address
 from dpctl.inventory.rows import DeviceRow, DeviceState
 from dpctl.model import (
     Allocatable,
@@ -251,3 +251,13 @@ def test_many_lost_devices_take_no_square_time() -> None:
         node=build.node({R: "100001"}, {R: "1"}),
     )
     assert sum(r.state is DeviceState.UNHEALTHY for r in Devices(snap).rows()) == 100_000
+
+
+def test_an_orphaned_device_can_be_given_again() -> None:
+    """FREE of a resource, of its groups and of the devices mean the same."""
+    held = [build.allocation("uid-gone", "c", R, {0: ["g0"]})]
+    snap = snapshot(checkpoint=build.checkpoint({R: ("g0", "g1", "g2")}, held))
+    joined = Devices(snap)
+    assert joined.free(R) == 3
+    assert sum(g.free for g in group_rows(joined.rows(), "pod")) == 3
+    assert sum(is_free(r) for r in joined.rows()) == 3

@@ -93,7 +93,7 @@ def test_a_file_replaced_by_another_listener_shows_both() -> None:
 
 def test_a_directory_that_cannot_be_told_counts_as_ours() -> None:
     (row,) = plugin_rows(snapshot(sockets=build.table(build.listener("x.sock", 20, parent=None))))
-    assert row.state == "Unlinked"
+    assert row.state == "Unknown", "whether its file is gone cannot be told either"
     assert row.detail is not None
     assert "cannot be told" in row.detail
 
@@ -215,3 +215,53 @@ def test_two_instances_of_one_resource() -> None:
     )
     assert {s.resource for s in found.values()} == {"v.example/x"}
     assert set(found) == {"a", "b"}
+
+
+def test_hard_links_are_names_of_one_socket() -> None:
+    files = [build.entry(name, 20) for name in ("aaa.sock", "gpu.sock", "zzz.sock")]
+    snap = snapshot(
+        directory=build.directory(*files),
+        sockets=build.table(build.listener("/dp/gpu.sock", 20), build.accepted("/dp/gpu.sock", 20)),
+    )
+    assert {r.endpoint: (r.kubelet, r.pid) for r in plugin_rows(snap)} == dict.fromkeys(
+        ("aaa.sock", "gpu.sock", "zzz.sock"), ("Connected", 200)
+    )
+
+
+def test_a_path_that_begins_with_at_is_no_abstract_name() -> None:
+    snap = snapshot(
+        directory=build.directory(build.entry("@r.sock", 20)),
+        sockets=build.table(build.listener("@r.sock", 20), build.accepted("@r.sock", 20)),
+    )
+    (row,) = plugin_rows(snap)
+    assert (row.endpoint, row.kubelet, row.resource) == ("@r.sock", "Connected", R)
+
+
+def test_several_holders_of_the_kubelets_listener() -> None:
+    own = build.kubelet_listener()._replace(pid=7, holders=(7, 100))
+    socket = build.listener("/dp/gpu.sock", 20)
+    connected = snapshot(
+        directory=build.directory(build.entry("gpu.sock", 20)),
+        sockets=build.table(own, socket, build.accepted("/dp/gpu.sock", 20), own=False),
+    )
+    facts = socket_facts(connected)
+    assert facts.kubelet is not None
+    assert (facts.trusted, facts.kubelet.pid) == (True, 100), "the one that is a known kubelet"
+    strangers = snapshot(kubelets=(), sockets=build.table(own._replace(holders=(7, 8)), own=False))
+    assert not socket_facts(strangers).trusted
+
+
+def test_an_old_listener_of_another_namespace_does_not_inherit_the_new_file() -> None:
+    """Its name is all its table has, and a listener here is bound to the file of that name."""
+    old = build.listener("/plugins/gpu.sock", 99, pid=300)._replace(
+        file_inode=None, device=None, other_namespace=True
+    )
+    snap = snapshot(
+        directory=build.directory(build.entry("gpu.sock", 20)),
+        sockets=build.table(
+            old, build.listener("/dp/gpu.sock", 20), build.accepted("/dp/gpu.sock", 20)
+        ),
+    )
+    rows = {r.pid: (r.state, r.kubelet) for r in plugin_rows(snap)}
+    assert rows[300] == ("Unlinked", "NotConnected")
+    assert rows[200][1] == "Connected"

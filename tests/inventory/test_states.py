@@ -404,3 +404,45 @@ def test_checkpoint_and_list_are_counted_once() -> None:
     found = row(snap)
     assert (found.allocated, found.free, found.requested) == (2, 2, 2)
     assert found.numa == {"0": 2, "1": 1}
+
+
+class TestWhoServesNothing:
+    """A socket that is known to be no device plugin must not take the last name left."""
+
+    @pytest.mark.parametrize("state", [SocketState.NOT_GRPC, SocketState.WRONG_SERVICE])
+    def test_a_stranger_in_the_directory(self, state: SocketState) -> None:
+        snap = live(
+            node=build.node({R: "4"}, {R: "0"}),
+            checkpoint=build.checkpoint({R: FOUR}),
+            directory=build.directory(build.entry("web.sock", 20)),
+            sockets=build.table(build.listener("/dp/web.sock", 20)),
+            plugins=(PluginSocket("web.sock", state, None, None, None),),
+        )
+        assert row(snap).state is ResourceState.GRACE
+        assert row(snap).endpoints == ()
+
+    def test_a_drivers_get_info_names_no_resource(self) -> None:
+        info = RegistrySocket("p.sock", SocketState.SERVING, "CSIPlugin", R)
+        snap = live(
+            node=build.node({R: "2"}, {R: "0"}),
+            directory=build.directory(build.entry("p.sock", 20), build.entry("q.sock", 21)),
+            sockets=build.table(build.listener("/dp/p.sock", 20), build.listener("/dp/q.sock", 21)),
+            plugins=(PluginSocket("p.sock", SocketState.SERVING, None, info, None),),
+        )
+        assert row(snap).state is ResourceState.GHOST
+
+
+@pytest.mark.parametrize(("capacity", "allocatable"), [("-1", "0"), ("0x10", "0"), ("0", "x")])
+def test_what_is_no_number_of_devices_is_no_ghost(capacity: str, allocatable: str) -> None:
+    assert (
+        row(live(node=build.node({R: capacity}, {R: allocatable}))).state is ResourceState.UNKNOWN
+    )
+
+
+def test_a_checkpoint_from_the_future_has_no_age() -> None:
+    snap = live(
+        node=build.node({R: "4"}, {R: "3"}),
+        checkpoint=build.checkpoint({R: FOUR}, age=-1e6),
+        **with_plugin(connected=True),
+    )
+    assert row(snap).state is ResourceState.UNKNOWN

@@ -17,6 +17,7 @@ import pytest
 from dpctl.errors import DpctlError, UsageError
 from dpctl.lab import directory as lab_directory
 from dpctl.lab import up
+from dpctl.lab.spec import LabSpec
 
 DPCTL = [sys.executable, "-m", "dpctl", "lab"]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -231,3 +232,117 @@ def test_two_at_once(short: Path) -> None:
     assert len(processes(short / "lab")) >= 8
     assert up.stop(short / "lab")
     assert gone(short / "lab")
+
+
+def test_down_while_it_comes_up(short: Path) -> None:
+    where = short / "lab"
+    for milestone in (where / "lock", where / "log" / "kubelet.log"):
+        process = subprocess.Popen(
+            [*DPCTL, "up", "--dir", str(where)],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        until = time.monotonic() + 20
+        while not milestone.exists():
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        assert up.stop(where)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out) == (4, "")
+        assert "taken down while it came up" in err
+        assert gone(where)
+
+
+def test_down_of_a_paused_supervisor(short: Path) -> None:
+    where = short / "lab"
+    assert lab("up", "--dir", str(where)).returncode == 0
+    os.kill(json.loads((where / "lab.json").read_text())["pid"], signal.SIGSTOP)
+    started = time.monotonic()
+    assert lab("down", "--dir", str(where)).returncode == 0
+    assert time.monotonic() - started < 6
+    assert gone(where)
+
+
+def test_down_makes_a_deaf_supervisor_end(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = short / "lab"
+    monkeypatch.setattr(up, "_PATIENCE", 0.3)
+    assert lab("up", "--dir", str(where)).returncode == 0
+    pid = json.loads((where / "lab.json").read_text())["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    real = signal.pidfd_send_signal
+
+    def deaf(pidfd: int, number: int) -> None:
+        if number == signal.SIGKILL:
+            real(pidfd, number)
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", deaf)
+    assert up.stop(where)
+    assert gone(where)
+
+
+def test_only_who_signed_the_lock_is_its_holder(short: Path) -> None:
+    held = lab_directory.lock(short)
+    assert held is not None
+    assert lab_directory.holder(short) is None
+    lab_directory.sign(held)
+    found = lab_directory.holder(short)
+    assert found is not None
+    assert found[0] == os.getpid()
+    os.close(found[1])
+    for other in (f"{os.getpid()} 1", "1 1", "-1 5", "x", "9" * 64):
+        (short / "lock").write_text(other)
+        assert lab_directory.holder(short) is None
+    os.close(held)
+    (short / "lock").unlink()
+
+
+def test_a_current_directory_that_is_gone(short: Path) -> None:
+    script = f'mkdir {short}/g; cd {short}/g; rmdir {short}/g; exec "$@"'
+    for command in ("up", "down"):
+        result = subprocess.run(
+            ["sh", "-c", script, "sh", *DPCTL, command, "--dir", "x"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+        assert result.returncode == 2, result.stderr
+        assert "the current directory is gone" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "fifo"])
+def test_a_lock_that_is_no_file(short: Path, kind: str) -> None:
+    where = short / "locked"
+    where.mkdir(mode=0o700)
+    lock = where / "lock"
+    if kind == "directory":
+        lock.mkdir()
+    elif kind == "link":
+        lock.symlink_to("x")
+    else:
+        os.mkfifo(lock)
+    with pytest.raises(UsageError, match=str(lock)):
+        up.start(where, LabSpec())
+    with pytest.raises(UsageError, match=str(lock)):
+        up.stop(where)
+
+
+@pytest.mark.parametrize("options", ["size=64k", "size=4k", "size=16m,nr_inodes=2", "nr_inodes=9"])
+def test_a_full_file_system(short: Path, options: str) -> None:
+    """It is said, and nothing stays."""
+    alone = ["unshare", "--user", "--map-root-user", "--mount"]
+    mount = f"mount -t tmpfs -o {options} none {short} && "
+    if subprocess.run([*alone, "sh", "-c", f"{mount} true"], capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    script = f'{mount} {{ "$@"; code=$?; ls {short}; exit $code; }}'
+    result = subprocess.run(
+        [*alone, "sh", "-c", script, "sh", *DPCTL, "up", "--dir", f"{short}/lab"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        timeout=60,
+    )
+    assert (result.returncode, result.stdout) == (4, ""), result.stderr
+    assert "no space or no inodes left" in result.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +103,47 @@ def test_a_list_without_an_end_is_given_up(
     assert len(server.requests) == 5
 
 
+def numbered(count: int, wait: float = 0.0) -> fake.Reply:
+    """Pages of `count` items, each with a token of its own."""
+    numbers = itertools.count()
+
+    def reply(handler: fake.Handler) -> None:
+        handler.server.release.wait(wait)
+        metadata = {"continue": f"t{next(numbers)}"}
+        fake.json_reply({"metadata": metadata, "items": [pod(1)] * count})(handler)
+
+    return reply
+
+
+def test_a_list_of_empty_pages_is_given_up(api: Api, server: fake.Server) -> None:
+    server.answer(PODS_PATH, numbered(0))
+    with pytest.raises(BadDataError, match="does not end") as e:
+        api.list_pods("worker-0")
+    assert len(server.requests) == 10
+    assert e.value.hint
+
+
+def test_a_list_is_bounded_in_bytes(tmp_path: Path, server: fake.Server) -> None:
+    server.answer(PODS_PATH, numbered(100))
+    path = kubeconfig(tmp_path / "k", server.url)
+    with pytest.raises(BadDataError, match=r"the list .* is larger than 100000 bytes") as e:
+        connect(env_for(path, max_message_size=100_000)).list_pods("worker-0")
+    assert "--max-message-size" in (e.value.hint or "")
+
+
+def test_a_list_is_bounded_in_time(tmp_path: Path, server: fake.Server) -> None:
+    server.answer(PODS_PATH, numbered(1, 0.1))
+    path = kubeconfig(tmp_path / "k", server.url)
+    with pytest.raises(UnreachableError, match=r"end of the list /api/v1/pods within 1\.2 s"):
+        connect(env_for(path, request_timeout=0.2)).list_pods("worker-0")
+
+
+def test_a_page_token_that_is_no_text(api: Api, server: fake.Server) -> None:
+    first = fake.raw(b'{"metadata": {"continue": "\\ud800"}, "items": []}')
+    server.answer(PODS_PATH, first, fake.json_reply({"items": [pod(1)]}))
+    assert [p.name for p in api.list_pods("worker-0")] == ["p1"]
+
+
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
 def test_device_classes_of_the_newest_version_served(
     api: Api, server: fake.Server, version: str
@@ -164,10 +209,14 @@ def test_404_names_the_node_and_where_the_name_came_from(api: Api) -> None:
     assert "--node" in (e.value.hint or "")
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/../b", "a%2fb", "UPPER", "a" * 254, "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "a/../b", "a%2fb", "UPPER", "a" * 254, "a\n", "\udcff", "a,b=c"]
+)
 def test_a_name_that_no_node_has_is_not_sent(api: Api, server: fake.Server, name: str) -> None:
     with pytest.raises(UsageError, match="no Node can be called"):
         api.get_node(name)
+    with pytest.raises(UsageError, match="no Node can be called"):
+        api.list_pods(name)
     assert server.requests == []
 
 
@@ -251,6 +300,75 @@ def test_an_answer_that_does_not_come_in_time(
         read()
     assert time.monotonic() - started < 2
     assert "--request-timeout" in (e.value.hint or "")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def dripping(start: bytes, part: bytes) -> fake.Reply:
+    def reply(handler: fake.Handler) -> None:
+        handler.wfile.write(start)
+        while not handler.server.release.wait(0.05):
+            handler.wfile.write(part)
+
+    return reply
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [
+        (b"HTTP/1.1 200 ", b"O"),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"x"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (HEAD, b"0"),
+        (HEAD + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"),
+        (b"HTTP/1.0 200 OK\r\n\r\n{}", b" "),
+    ],
+)
+def test_an_answer_that_drips_outside_of_its_body(
+    tmp_path: Path, server: fake.Server, start: bytes, part: bytes, kept: bool
+) -> None:
+    server.answer(NODE_PATH, fake.json_reply(NODE), dripping(start, part))
+    api = connect(env_for(kubeconfig(tmp_path / "k", server.url), request_timeout=0.5))
+    if kept:  # on a connection that is open already
+        api.get_node("worker-0")
+    else:
+        server.routes[NODE_PATH].pop(0)
+    started = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"did not answer within 0\.5 s"):
+        api.get_node("worker-0")
+    assert time.monotonic() - started < 2
+
+
+def test_a_tls_handshake_that_drips(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.sendall(b"\x16\x03\x03\x40\x00")  # a record of 16 KiB
+            while not done.wait(0.05):
+                peer.sendall(b"\x02")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        api = connect(env_for(kubeconfig(tmp_path / "k", url), request_timeout=0.5))
+        started = time.monotonic()
+        with pytest.raises(UnreachableError, match=r"did not answer within 0\.5 s"):
+            api.get_node("worker-0")
+        assert time.monotonic() - started < 2
+        done.set()
+
+
+def test_no_descriptor_is_left_behind(api: Api, server: fake.Server) -> None:
+    server.answer(NODE_PATH, fake.json_reply(NODE))
+    api.get_node("worker-0")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        api.get_node("worker-0")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_connection_closed_without_an_answer(tmp_path: Path, server: fake.Server) -> None:

@@ -61,8 +61,9 @@ def test_impersonation_that_cannot_be_sent(
     tmp_path: Path, server: fake.Server, settings: dict[str, Any]
 ) -> None:
     path = kubeconfig(tmp_path / "k", server.url)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as e:
         connect(env_for(path, **settings))
+    assert "--as USER" in (e.value.hint or "")
 
 
 def test_another_context(tmp_path: Path, server: fake.Server) -> None:
@@ -192,6 +193,35 @@ def test_a_kubeconfig_that_is_not_there() -> None:
         connect(env_for("/nonexistent/kubeconfig"))
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_kubeconfig_that_is_a_fifo_is_not_waited_for(
+    tmp_path: Path, server: fake.Server, beside: bool
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    path = str(tmp_path / "fifo")
+    if beside:
+        path = f"{kubeconfig(tmp_path / 'k', server.url)}:{path}"
+    with pytest.raises(BadDataError, match="fifo is a FIFO, not a file"):
+        connect(env_for(path))
+
+
+@pytest.mark.parametrize("name", ["tokenFile", "client-key", "certificate-authority"])
+def test_a_named_file_that_is_a_fifo_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    cluster = {name: "fifo"} if name == "certificate-authority" else {}
+    user = {} if cluster else {name: "fifo"}
+    path = kubeconfig(tmp_path / "k", "https://127.0.0.1:1", user, **cluster)
+    with pytest.raises(BadDataError, match=f"{name} {tmp_path}/fifo is a FIFO, not a file"):
+        connect(env_for(path))
+
+
+def test_a_proxy_that_is_no_address(tmp_path: Path, server: fake.Server) -> None:
+    path = kubeconfig(tmp_path / "k", server.url, **{"proxy-url": "http://[::1"})
+    with pytest.raises(BadDataError, match="proxy") as e:
+        connect(env_for(path))
+    assert "proxy-url" in (e.value.hint or "")
+
+
 def test_several_files_are_merged(tmp_path: Path, server: fake.Server) -> None:
     path = kubeconfig(tmp_path / "k", server.url)
     assert connect(env_for(f"{tmp_path}/missing:{path}")).server == server.url
@@ -297,6 +327,16 @@ def test_a_credential_plugin_that_fails_is_quoted(
     with pytest.raises(DeniedError, match=f"credential plugin failed: .*{said}"):
         connect(env_for(path))
     assert capfd.readouterr().err == ""
+
+
+def test_a_credential_plugin_that_does_not_end(
+    tmp_path: Path, server: fake.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 0.3)
+    path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, "exec sleep 3"))
+    with pytest.raises(UnreachableError, match=r"did not come within 0\.3 s") as e:
+        connect(env_for(path))
+    assert "plugin" in (e.value.hint or "")
 
 
 def test_reading_loads_no_models_and_writes_no_file(tmp_path: Path, server: fake.Server) -> None:

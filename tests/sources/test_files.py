@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dpctl.errors import BadDataError, DeniedError, DpctlError, ExitCode, UnreachableError
-from dpctl.sources.files import file_error, read_bounded, read_with_stat, size_in_words
+from dpctl.sources.files import file_error, open_inert, read_bounded, read_with_stat, size_in_words
 from tests.fakes.grpc_sockets import as_nobody, short_directory
 
 
@@ -30,6 +30,45 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path):
         read_bounded(str(tmp_path), 10)
     with pytest.raises(BadDataError, match="is a device, not a file"):
         read_bounded("/dev/zero", 10)
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names given to `os.open` without O_PATH."""
+    seen: list[str] = []
+    real = os.open
+
+    def spy(path, flags, *args, **kwargs):
+        if not flags & os.O_PATH:
+            seen.append(path)
+        return real(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", spy)
+    return seen
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_what_is_no_file_is_not_opened(tmp_path, monkeypatch, follow):
+    os.mkfifo(tmp_path / "fifo")
+    seen = opened(monkeypatch)
+    for path in (str(tmp_path / "fifo"), "/dev/null"):
+        fd = open_inert(path, follow=follow)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.read(fd, 1)
+        os.close(fd)
+    assert seen == []
+
+
+@pytest.mark.parametrize("descriptors", ["/proc/self/fd", "/nonexistent/fd"])
+def test_files_and_directories_are_opened_also_without_proc(tmp_path, monkeypatch, descriptors):
+    monkeypatch.setattr("dpctl.sources.files._DESCRIPTORS", descriptors)
+    (tmp_path / "f").write_text("x")
+    (tmp_path / "link").symlink_to("f")
+    assert read_bounded(str(tmp_path / "link"), 1) == b"x"
+    fd = open_inert(str(tmp_path))
+    assert sorted(os.listdir(fd)) == ["f", "link"]
+    with pytest.raises(OSError, match="symbolic links"):
+        open_inert("link", dir_fd=fd, follow=False)
+    os.close(fd)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,20 @@ def test_bytes_that_are_no_text_come_through() -> None:
     assert parse_json('\ufeff{"a": "ü"}'.encode("utf-16-le"), "x") == {"a": "ü"}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_bomb_of_empty_values(encoding: str) -> None:
+    data = ('{"items":[' + "[]," * 2_100_000 + "0]}").encode(encoding)
+    with pytest.raises(BadDataError, match="more than 4000000 values"):
+        parse_json(data, "x.json")
+
+
+@pytest.mark.parametrize("number", [b"1e309", b"-1e309", b"NaN", b"Infinity"])
+def test_a_number_that_is_no_quantity(number: bytes) -> None:
+    field = Field(parse_json(b'{"a": 1, "cpu": ' + number + b"}", "x"), "capacity")
+    with pytest.raises(BadDataError, match=r"^capacity\.cpu is .*no quantity"):
+        field.quantities()
+
+
 def test_times() -> None:
     assert parse_time("2026-11-29T13:12:54Z") == 1795957974.0
     assert parse_time("2026-11-29T14:12:54.5+01:00") == 1795957974.5
