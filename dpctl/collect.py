@@ -13,7 +13,7 @@ from typing import Any
 from dpctl import ahead
 from dpctl.child import Child
 from dpctl.env import Env
-from dpctl.errors import DpctlError, ExitCode, PeerError, UnreachableError
+from dpctl.errors import DpctlError, PeerError, UnreachableError
 from dpctl.model import (
     DirectoryListing,
     Kubelet,
@@ -57,7 +57,7 @@ def collect(env: Env, want: Collection[Source], *, again: bool = False) -> Snaps
     if not env.live:
         from dpctl.bundle import read_bundle
 
-        return _one_machine(read_bundle(env, want))
+        return read_bundle(env, want)
     return _Live(env, frozenset(want), again).run()
 
 
@@ -368,29 +368,6 @@ class _Live:
         self.rows[source] = SourceRow(source, where, "skipped", reason)
 
 
-def _one_machine(snap: Snapshot) -> Snapshot:
-    """A bundle whose Node is another machine's is held to the same rule as a live one."""
-    node = snap.node
-    if node is None:
-        return snap
-    names = {k.node_name for k in snap.kubelets or () if k.node_name}
-    if node.boot_id and snap.boot_id and node.boot_id != snap.boot_id:
-        why = f"its boot ID is {node.boot_id}, the bundle's {snap.boot_id}"
-    elif len(names) == 1 and node.name not in names:
-        why = f"the bundle's kubelet is {next(iter(names))}"
-    else:
-        return snap
-    reason = f"Node {node.name} is another machine's: {why}"
-    hint = "put the Node of the captured machine into the bundle"
-    rows = tuple(
-        row._replace(state="failed", reason=reason, hint=hint, code=int(ExitCode.BAD_DATA))
-        if row.name in (Source.NODE, Source.PODS) and row.read
-        else row
-        for row in snap.sources
-    )
-    return snap._replace(node=None, pods=None, sources=rows)
-
-
 def _named(name: str | None) -> str:
     if name is None:
         raise UnreachableError(
@@ -420,19 +397,3 @@ def _side_by_side(tasks: list[Callable[[], None]]) -> None:
         thread.join()
     if crashed:
         raise crashed[0]
-
-
-def missing(snap: Snapshot, needed: Collection[Source]) -> DpctlError | None:
-    """The error to end with when none of the needed sources was read; None when one was."""
-    rows = [row for row in snap.sources if row.name in needed]
-    if any(row.read for row in rows):
-        return None
-    denied = [row for row in rows if row.code == ExitCode.DENIED]
-    first = next(iter(denied or [r for r in rows if r.code] or rows), None)
-    if first is None:
-        return UnreachableError("nothing to read from", "see dpctl env")
-    reason = first.reason or "not there"
-    where = "" if first.where in reason else f" ({first.where})"
-    error = DpctlError(f"{first.name}: {reason}{where}", first.hint)
-    error.code = ExitCode(first.code or ExitCode.UNREACHABLE)
-    return error

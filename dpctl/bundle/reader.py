@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from dpctl.bundle.files import BundleFiles, open_bundle
 from dpctl.bundle.folders import Broken, read_plugins, read_registry, read_sys
+from dpctl.bundle.machine import one_machine
 from dpctl.bundle.records import (
     Meta,
     parse_host_paths,
@@ -67,7 +68,7 @@ def read_bundle(env: Env, want: Collection[Source]) -> Snapshot:
         raise UsageError("no bundle is named", "name one with --from")
     named = env.node_name.value if env.node_name.origin == "flag" else None
     files = open_bundle(path, max_file_size=env.max_message_size)
-    return _Reader(files, frozenset(want), named).snapshot()
+    return one_machine(_Reader(files, frozenset(want), named).snapshot())
 
 
 def read_bundle_file(env: Env, name: str) -> bytes | None:

@@ -129,7 +129,7 @@ def look(
     more: Callable[[Env, Snapshot], Snapshot] | None = None,
 ) -> Snapshot:
     """Collect, name every source that was not read on stderr, and raise when nothing was."""
-    from dpctl.collect import collect, missing
+    from dpctl.collect import collect
 
     snap = collect(env, want, again=common.watch)
     if more is not None:
@@ -167,6 +167,22 @@ def _with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
         return row._replace(hint=f"capture the node again, or do without: remove {row.where}")
     known = _NEXT_STEPS.get(Source(row.name)) if row.name in set(Source) else None
     return row._replace(hint=known or "`dpctl env` shows where dpctl looks, and why")
+
+
+def missing(snap: Snapshot, needed: Collection[Source]) -> DpctlError | None:
+    """The error to end with when none of the needed sources was read; None when one was."""
+    rows = [row for row in snap.sources if row.name in needed]
+    if any(row.read for row in rows):
+        return None
+    denied = [row for row in rows if row.code == ExitCode.DENIED]
+    first = next(iter(denied or [r for r in rows if r.code] or rows), None)
+    if first is None:
+        return UnreachableError("nothing to read from", "see dpctl env")
+    reason = first.reason or "not there"
+    where = "" if first.where in reason else f" ({first.where})"
+    error = DpctlError(f"{first.name}: {reason}{where}", first.hint)
+    error.code = ExitCode(first.code or ExitCode.UNREACHABLE)
+    return error
 
 
 def _no_kubelet(env: Env) -> bool:
