@@ -226,6 +226,33 @@ def run(command: Sequence[str], spec: LabSpec, directory: Path | None = None) ->
 
 
 def _run_inside(command: Sequence[str], lab: Running) -> int:
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            return  # the terminal gives Ctrl-C to both of us
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
+    # Before the command is there: its first line may be what somebody waits for to end us.
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, hand_on) for number in signals}
+    try:
+        child = _command(command, lab)
+        for number in early:
+            child.send_signal(number)
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def _command(command: Sequence[str], lab: Running) -> subprocess.Popen[bytes]:
+    """Started, and its process told to the supervisor, which ends it when we are killed."""
     try:
         child = subprocess.Popen(command, env={**os.environ, **lab.env})
     except OSError as error:
@@ -234,19 +261,7 @@ def _run_inside(command: Sequence[str], lab: Running) -> int:
         with contextlib.suppress(OSError):
             lab.process.stdin.write(json.dumps({"command": child.pid}).encode() + b"\n")
             lab.process.stdin.flush()
-
-    def hand_on(number: int, _: FrameType | None) -> None:
-        if number != signal.SIGINT:  # the terminal gives Ctrl-C to both of us
-            child.send_signal(number)
-
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, hand_on) for number in signals}
-    try:
-        code = child.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
+    return child
 
 
 @contextlib.contextmanager
