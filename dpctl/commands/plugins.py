@@ -71,6 +71,8 @@ def command(
         ]
 
     def check(snap: Snapshot, _shown: Sequence[PluginRow]) -> DpctlError | None:
+        if not patterns:
+            return None
         return not_found("plugin", patterns, {row.endpoint for row in plugin_rows(snap)})
 
     question = Question(PLUGINS, _WANT, (Source.DIRECTORY,), rows, check, more=_ask_the_node)

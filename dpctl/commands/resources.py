@@ -100,6 +100,8 @@ def command(
         ]
 
     def check(snap: Snapshot, shown: Sequence[ResourceRow]) -> DpctlError | None:
+        if not wanted and not patterns:
+            return None  # nothing was named: the join is not made a second time
         everything = resource_rows(snap)
         unmet = [text for r, n in wanted if (text := _unmet(everything, r, n)) is not None]
         if unmet:
