@@ -83,7 +83,7 @@ class Bench:
         self, user: str | None = ADMIN, env: Mapping[str, str] | None = None
     ) -> dict[str, str]:
         """Variables for dpctl: nothing of the caller's own kubeconfig."""
-        config = "" if user is None else str(self.plane.kubeconfig(user))
+        config = "" if user is None else str(self.node.kubeconfig_of(user))
         path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
         found = {"HOME": "/nonexistent", "KUBECONFIG": config, "PYTHONPATH": path}
         return {**found, **(env or {})}

@@ -1,26 +1,33 @@
-"""One control plane and a node per minor for the whole run; every test gets a clean node.
+"""One control plane and two nodes per minor for the whole run; every test gets a clean node.
 
-`--minor 1.36` (or MINOR=1.36) leaves the others out. Without root, or without Go and a finished
-build, the run ends in one line.
+Minors are tested side by side: pytest-xdist gives each its own process, and they share the control
+plane, which the first process starts and ends. `--minor 1.36` (or MINOR=1.36) leaves the others
+out. Without root, or without Go, the run ends in one line.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from . import build
 from .bench import Bench
+from .control import ControlPlane
 from .node import Node
-from .plane import ControlPlane
+from .plane import Plane, Seat
 from .processes import ClusterError
 from .waiting import Waiting
 
 _ran: Counter[str] = Counter()
+_MINORS = pytest.StashKey[list[str]]()
+_PLANE = pytest.StashKey[ControlPlane]()
+_SEATS = pytest.StashKey[Iterator[int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,29 +48,45 @@ def _minors(config: pytest.Config) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "last: needs a grace to be over, so it runs at the end")
+    config.stash[_MINORS] = _minors(config)
+    if _is_worker(config):
+        return
     if os.geteuid() != 0:
         pytest.exit("cluster tests need root: they run a kubelet, containerd and mounts", 1)
-    if not _go():
-        pytest.exit("cluster tests need Go to build Kubernetes: command go not found", 1)
-    config.stash[_MINORS] = _minors(config)
-    config.addinivalue_line("markers", "last: needs a grace to be over, so it runs at the end")
-
-
-_MINORS = pytest.StashKey[list[str]]()
-
-
-def _go() -> bool:
+    if config.option.collectonly:
+        return
     try:
-        return bool(build._go("env", "GOVERSION"))
-    except build.BuildError:
-        return False
+        for minor in config.stash[_MINORS]:
+            build.binaries(minor)
+        plane = ControlPlane()
+    except (ClusterError, build.BuildError, OSError) as error:
+        pytest.exit(str(error), 1)
+    config.stash[_PLANE] = plane
+    config.stash[_SEATS] = iter(range(1, 1 + len(build.minors())))
+    plane.__enter__()
+    # Ready before the processes join it: they would wait for it anyway.
+    plane.wait_ready()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _PLANE in config.stash:
+        config.stash[_PLANE].stop()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of pytest-xdist where the control plane is."""
+    plane = node.config.stash[_PLANE]
+    node.workerinput["seat"] = tuple(plane.seat(next(node.config.stash[_SEATS])))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     minors = metafunc.config.stash[_MINORS]
     for name in ("bench", "waiting"):
         if name in metafunc.fixturenames:
-            metafunc.parametrize(name, minors, indirect=True)
+            groups = [pytest.param(m, marks=pytest.mark.xdist_group(m)) for m in minors]
+            metafunc.parametrize(name, groups, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,9 +95,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.when == "call" and report.outcome != "skipped":
-        name = report.nodeid.rpartition("[")[2].rstrip("]")
-        _ran[name] += 1
+    minor = re.search(r"\[(\d+\.\d+)", report.nodeid)
+    if report.when == "call" and report.outcome != "skipped" and minor:
+        _ran[minor[1]] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -82,40 +105,42 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"cluster tests run per minor: {counts or 'none'}")
 
 
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
 class Cluster:
     """The control plane with two nodes per minor: one for tests, one on which graces run out."""
 
-    def __init__(self, plane: ControlPlane, minors: list[str]) -> None:
+    def __init__(self, plane: Plane) -> None:
         self.plane = plane
-        self.benches = {minor: Bench(Node(plane, minor, numa=2)) for minor in minors}
-        self.waiting = {minor: Waiting(Bench(Node(plane, minor))) for minor in minors}
+        self.benches: dict[str, Bench] = {}
+        self.waiting: dict[str, Waiting] = {}
 
-    def start(self) -> None:
-        """Bring all nodes up side by side."""
-        nodes = [bench.node for bench in self.benches.values()]
-        waiting = list(self.waiting.values())
-        with ThreadPoolExecutor(4) as pool:
-            work = [pool.submit(node.start) for node in nodes]
-            work += [pool.submit(one.start) for one in waiting]
-            for done in work:
+    def add(self, minor: str) -> None:
+        """Bring up a minor's nodes side by side, unless they are there."""
+        if minor in self.benches:
+            return
+        bench = Bench(Node(self.plane, minor, numa=2))
+        waiting = Waiting(Bench(Node(self.plane, minor)))
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(bench.node.start), pool.submit(waiting.start)]:
                 done.result()
+        self.benches[minor], self.waiting[minor] = bench, waiting
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    try:
-        plane = ControlPlane()
-    except (ClusterError, build.BuildError, OSError) as error:
-        pytest.exit(str(error), 1)
-    with plane:
-        made = Cluster(plane, request.config.stash[_MINORS])
-        made.start()
-        yield made
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    config = request.config
+    if _is_worker(config):
+        return Cluster(Plane.join(Seat(*config.workerinput["seat"])))  # type: ignore[attr-defined]
+    return Cluster(config.stash[_PLANE])
 
 
 @pytest.fixture
 def bench(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Bench]:
     """A clean node of one minor."""
+    cluster.add(request.param)
     found = cluster.benches[request.param]
     found.clean()
     yield found
@@ -125,6 +150,7 @@ def bench(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Bench]:
 @pytest.fixture
 def waiting(request: pytest.FixtureRequest, cluster: Cluster) -> Waiting:
     """A node of one minor, after its graces have run out."""
+    cluster.add(request.param)
     found = cluster.waiting[request.param]
     found.wait()
     return found

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 
 from . import build, slots
+from .control import ControlPlane
 from .node import SAMPLE_RESOURCE, Node
-from .plane import ADMIN, NO_RIGHTS, ControlPlane
+from .plane import ADMIN, NO_RIGHTS
 from .processes import ClusterError
 from .settings import KubeletSettings
 

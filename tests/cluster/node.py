@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from . import build, cgroups, images, pods, runtime, sysfs
 from .api import JSON
-from .plane import NODE_NAMES, ControlPlane
+from .gate import Gate
+from .plane import ADMIN, Plane
 from .processes import ClusterError, Daemon, wait_for
 from .settings import KubeletSettings
 
@@ -59,7 +60,7 @@ class Node:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: Plane,
         minor: str | None = None,
         *,
         numa: int = 1,
@@ -71,13 +72,15 @@ class Node:
         self.settings = settings or KubeletSettings()
         self._kubelet_binary = build.binaries(self.minor) / "kubelet"
         taken = sum(name.startswith("namespace-") for name in plane.daemons)
-        self.name = NODE_NAMES[taken]
-        self.path = plane.path / f"w{taken}"
+        self.name = plane.node_name(taken)
+        self.path = plane.path / self.name.replace("worker-", "w")
         self.path.mkdir()
         # The same directory as /var/lib/kubelet in the namespace, as the machine sees it.
         self.kubelet_dir = self.path / "kubelet"
-        self.port = plane.slot.port()
-        self.cgroup = f"{plane.slot.cgroup}/{self.name}"
+        self.port = plane.place.port()
+        behind = int(plane.server.rpartition(":")[2])
+        self.gate = Gate(plane.place.port(), behind)
+        self.cgroup = f"{plane.place.cgroup}/{self.name}"
         self._containerd_socket = self.path / "cd.sock"
         self._ready = self.path / "mounted"
         self.namespace = plane.daemon(f"namespace-{self.name}", self._hold_command(numa, cpus))
@@ -90,7 +93,6 @@ class Node:
         """Bring the node up and wait until it is Ready."""
         self.prepare()
         self.plane.wait_ready()
-        self.plane.api(self.user).write_kubeconfig(self.kubeconfig, self.user)
         self.start_kubelet()
 
     def prepare(self) -> None:
@@ -244,7 +246,11 @@ class Node:
     @property
     def kubeconfig(self) -> Path:
         """The kubeconfig that the kubelet itself uses."""
-        return self.plane.kubeconfig(self.user)
+        return self.kubeconfig_of(self.user)
+
+    def kubeconfig_of(self, user: str = ADMIN) -> Path:
+        """A user's kubeconfig on this node: through the node's gate."""
+        return self.plane.write_kubeconfig(self.path, user, f"https://127.0.0.1:{self.gate.port}")
 
     def get(self) -> JSON:
         """The Node object."""

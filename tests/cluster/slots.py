@@ -28,7 +28,9 @@ BASE = Path("/run/dpc")
 HOST_STATE = BASE / "host.json"
 SLOTS = 100
 FIRST_PORT = 21000  # below the range that the kernel takes ports of clients from
-PORTS = 40
+PORTS = 60
+# One for the process that starts the control plane, one each for those that add nodes to it.
+PARTS = 5
 
 MOUNT_POINTS = (Path("/var/lib/kubelet"), Path("/run/cdi"), Path("/run/containerd"))
 SYSCTLS = tuple(
@@ -46,22 +48,19 @@ SYSCTLS = tuple(
 DEVICE_FILES = (Path("/tmp/Dev-1"), Path("/tmp/Dev-2"))
 
 
-class Slot:
-    """A slot that this process holds."""
+class Place:
+    """One process's share of a slot: where its files are, and its ports."""
 
-    def __init__(self, number: int, lock: int) -> None:
+    def __init__(self, number: int, part: int = 0) -> None:
         self.number = number
+        self.part = part
         self.path = BASE / str(number)
         self.cgroup = f"dpc/{number}"
-        self._lock = lock
-        self._next_port = FIRST_PORT + number * PORTS
-        self._reaper = self._start_reaper()
+        self._ports = iter(range(_first_port(number, part), _first_port(number, part + 1)))
 
     def port(self) -> int:
-        """A TCP port on 127.0.0.1 that is free now, and that no other slot will ask for."""
-        while self._next_port < FIRST_PORT + (self.number + 1) * PORTS:
-            port = self._next_port
-            self._next_port += 1
+        """A TCP port on 127.0.0.1 that is free now, and that nobody else will ask for."""
+        for port in self._ports:
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
@@ -69,14 +68,27 @@ class Slot:
                 except OSError:
                     continue
                 return port
-        raise OSError(f"no free port left in slot {self.number}")
+        raise OSError(f"no free port left in part {self.part} of slot {self.number}")
+
+
+def _first_port(number: int, part: int) -> int:
+    return FIRST_PORT + number * PORTS + part * (PORTS // PARTS)
+
+
+class Slot:
+    """A slot that this process holds."""
+
+    def __init__(self, number: int, lock: int) -> None:
+        self.place = Place(number)
+        self._lock = lock
+        self._reaper = self._start_reaper()
 
     def release(self) -> None:
         """Kill and remove everything in the slot, and give it back."""
         if self._reaper.stdin is None or self._reaper.stdin.closed:
             return
         try:
-            clear(self.number)
+            clear(self.place.number)
         finally:
             self._reaper.stdin.close()
             self._reaper.wait()
@@ -86,7 +98,7 @@ class Slot:
         package = __package__ or ""
         root = Path(__file__).resolve().parents[package.count(".") + 1]
         return subprocess.Popen(
-            [sys.executable, "-m", f"{package}.reaper", str(self.number)],
+            [sys.executable, "-m", f"{package}.reaper", str(self.place.number)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             # It holds the lock, too: nobody takes the slot before it has cleared it.
@@ -109,7 +121,7 @@ def acquire() -> Slot:
                 continue
             _note_host()
             slot = Slot(number, lock)
-            slot.path.mkdir()
+            slot.place.path.mkdir()
             return slot
     raise OSError(f"all {SLOTS} slots under {BASE} are in use")
 

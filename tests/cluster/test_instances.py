@@ -146,7 +146,7 @@ def test_another_kubelet_beside(bench: Bench, cluster) -> None:
             device-plugin-dir     /var/lib/kubelet/device-plugins
             from                  <none>
             host-root             /
-            kubeconfig            {one.plane.kubeconfig()}
+            kubeconfig            {one.node.kubeconfig_of()}
             kubelet-config        /var/lib/kubelet/config.yaml
             kubelet-root          /var/lib/kubelet
             max-message-size      67108864

@@ -51,7 +51,7 @@ def test_plugin_killed_and_back(bench: Bench) -> None:
         bench.dpctl("resources", "--expect", f"{GPU}=4", "-q"),
         GPU,
         """
-        found: ready.test/gpu: expected 4, found 0 (Grace)
+        error: ready.test/gpu: expected 4, found 0 (Grace)
         hint: dpctl resources -o wide shows why
         """,
         code=1,

@@ -137,7 +137,7 @@ def test_healthy(bench: Bench) -> None:
         bench.dpctl("resources", "--expect", f"{GPU}=8", "-q"),
         GPU,
         """
-        found: ready.test/gpu: expected 8, found 4 (Ready)
+        error: ready.test/gpu: expected 8, found 4 (Ready)
         hint: dpctl resources -o wide shows why
         """,
         code=1,
@@ -157,7 +157,7 @@ def test_environment(bench: Bench) -> None:
         device-plugin-dir     /var/lib/kubelet/device-plugins              layout kubeadm
         from                  -                                            default
         host-root             /                                            default
-        kubeconfig            {bench.plane.kubeconfig()}                   environment KUBECONFIG
+        kubeconfig            {bench.node.kubeconfig_of()}  environment KUBECONFIG
         kubelet-config        /var/lib/kubelet/config.yaml                 {kubelet}
         kubelet-root          /var/lib/kubelet                             {kubelet}
         max-message-size      67108864                                     default
