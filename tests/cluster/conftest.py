@@ -133,7 +133,8 @@ class Cluster:
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     config = request.config
     if _is_worker(config):
-        return Cluster(Plane.join(Seat(*config.workerinput["seat"])))  # type: ignore[attr-defined]
+        seat = Seat(*config.workerinput["seat"])  # type: ignore[attr-defined]
+        return Cluster(Plane.join(seat))
     return Cluster(config.stash[_PLANE])
 
 

@@ -46,6 +46,11 @@ class Plane:
         self.tokens = dict(tokens)
         self.daemons: dict[str, Daemon] = {}
 
+    @classmethod
+    def join(cls, seat: Seat) -> Plane:
+        """The plane that another process of this run has started."""
+        return cls(slots.Place(seat.slot, seat.part), seat.server, seat.tokens)
+
     def seat(self, part: int) -> Seat:
         """A place at this plane for another process."""
         return Seat(self.place.number, part, self.server, self.tokens)
