@@ -24,7 +24,7 @@ test: $(STAMP) ## Run the tests (TESTS=tests/inventory for some of them)
 
 test-cluster: $(STAMP) ## Every command on real kubelets (MINOR=1.36 for one; needs root and Go)
 	@$(BIN)/python -m pytest tests/cluster -p no:cacheprovider --durations=10 \
-		-n $(if $(MINOR),$(words $(MINOR)),4) --dist loadgroup --max-worker-restart=0 $(MINOR:%=--minor %)
+		-n $(if $(MINOR),$(words $(MINOR)),4) --max-worker-restart=0 $(MINOR:%=--minor %)
 
 check: $(STAMP) ## Style, types, and which room imports what
 	@$(BIN)/ruff format --check .

@@ -81,12 +81,23 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["seat"] = tuple(plane.seat(next(node.config.stash[_SEATS])))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a minor in one process, in order."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class ByMinor(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return _minor_of(nodeid)
+
+    return ByMinor(config, log)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     minors = metafunc.config.stash[_MINORS]
     for name in ("bench", "waiting"):
         if name in metafunc.fixturenames:
-            groups = [pytest.param(m, marks=pytest.mark.xdist_group(m)) for m in minors]
-            metafunc.parametrize(name, groups, indirect=True)
+            metafunc.parametrize(name, minors, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -95,14 +106,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    minor = re.search(r"\[(\d+\.\d+)", report.nodeid)
-    if report.when == "call" and report.outcome != "skipped" and minor:
-        _ran[minor[1]] += 1
+    if report.when == "call" and report.outcome != "skipped":
+        _ran[_minor_of(report.nodeid)] += 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts = ", ".join(f"{minor}: {count}" for minor, count in sorted(_ran.items()))
     terminalreporter.write_line(f"cluster tests run per minor: {counts or 'none'}")
+
+
+def _minor_of(nodeid: str) -> str:
+    found = re.search(r"\[(\d+\.\d+)\b", nodeid)
+    return found[1] if found else "none"
 
 
 def _is_worker(config: pytest.Config) -> bool:
