@@ -106,7 +106,7 @@ class Bench:
         """Every key of the Node that is not native."""
         status = self.node.get()["status"]
         found = {*status["capacity"], *status["allocatable"]}
-        return {k for k in found if k not in NATIVE and not k.startswith("hugepages-")}
+        return {key for key in found if not is_native(key)}
 
     @property
     def checkpoint_file(self) -> Path:
@@ -175,6 +175,11 @@ class Bench:
                 "application/merge-patch+json",
             )
         wait_for("the Node to be clean", lambda: not self.extended_keys(), 30)
+
+
+def is_native(key: str) -> bool:
+    """Whether a key of the Node is one of the kubelet's own."""
+    return key in NATIVE or key.startswith("hugepages-")
 
 
 def _path(pod: JSON) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from . import build
 from .bench import Bench
 from .control import ControlPlane
+from .everything import assert_everything
 from .node import Node
 from .plane import Plane, Seat
 from .processes import ClusterError
@@ -27,6 +28,7 @@ from .waiting import Waiting
 _ran: Counter[str] = Counter()
 _MINORS = pytest.StashKey[list[str]]()
 _PLANE = pytest.StashKey[ControlPlane]()
+_FAILED = pytest.StashKey[bool]()
 _SEATS = pytest.StashKey[Iterator[int]]()
 
 
@@ -160,7 +162,25 @@ def bench(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Bench]:
     found = cluster.benches[request.param]
     found.clean()
     yield found
-    found.settle()
+    try:
+        if not _failed(request) and found.node.kubelet is not None and found.node.kubelet.alive:
+            assert_everything(found)
+    finally:
+        found.settle()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember how the test went, for what follows it."""
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed
+    return report
+
+
+def _failed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.node.stash.get(_FAILED, False))
 
 
 @pytest.fixture

@@ -97,7 +97,8 @@ def test_claim_through_a_dra_driver(bench: Bench) -> None:
     group = "/apis/resource.k8s.io/v1"
     classes, claims = f"{group}/deviceclasses", f"{group}/namespaces/default/resourceclaims"
     name, held = f"claimer-{node.name}", f"claim-{node.name}"
-    request = {"name": "one", "exactly": {"deviceClassName": "test"}}
+    made = f"test-{node.name}"  # classes are the whole cluster's, and so is their name
+    request = {"name": "one", "exactly": {"deviceClassName": made}}
     selector = {"cel": {"expression": f'device.driver == "{DRA_DRIVER}"'}}
     try:
         driver = node.start_dra_driver()
@@ -107,7 +108,7 @@ def test_claim_through_a_dra_driver(bench: Bench) -> None:
             {
                 "apiVersion": "resource.k8s.io/v1",
                 "kind": "DeviceClass",
-                "metadata": {"name": "test"},
+                "metadata": {"name": made},
                 "spec": {"selectors": [selector]},
             },
         )
@@ -150,31 +151,33 @@ def test_claim_through_a_dra_driver(bench: Bench) -> None:
         api.delete(f"/api/v1/namespaces/default/pods/{name}")
         pods.delete(api, name)
         api.delete(f"{claims}/{held}")
-        api.delete(f"{classes}/test")
+        api.delete(f"{classes}/{made}")
 
 
 def test_resource_of_a_device_class(bench: Bench) -> None:
     """A name that a DeviceClass offers and no plugin serves is DRA's."""
     api, classes = bench.plane.api(), "/apis/resource.k8s.io/v1/deviceclasses"
+    # Classes are the whole cluster's, where other tests run.
+    made, resource = f"extended-{bench.node.name}", f"{bench.node.name}.test/gpu"
     api.create(
         classes,
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "DeviceClass",
-            "metadata": {"name": "extended"},
-            "spec": {"extendedResourceName": "dra.test/gpu"},
+            "metadata": {"name": made},
+            "spec": {"extendedResourceName": resource},
         },
     )
     try:
-        bench.set_keys({"dra.test/gpu": "1"})
-        bench.node.wait_resource("dra.test/gpu", "1")
+        bench.set_keys({resource: "1"})
+        bench.node.wait_resource(resource, "1")
         assert_table(
             bench.dpctl("resources"),
-            """
+            f"""
             RESOURCE      STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
-            dra.test/gpu  DRA    0/1      0          0     -     -       1/1
+            {resource}  DRA    0/1      0          0     -     -       1/1
             """,
         )
         assert_text(bench.dpctl("resources", "--stale", "-q"), "", "No resources found")
     finally:
-        api.delete(f"{classes}/extended")
+        api.delete(f"{classes}/{made}")

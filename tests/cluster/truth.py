@@ -1,0 +1,123 @@
+"""What a node says, taken from it without dpctl: the oracle that commands are held against.
+
+Nothing of dpctl is used here but the generated messages of the kubelet's API.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+
+from dpctl.pb.podresources.v1 import podresources_pb2, podresources_pb2_grpc
+
+from .bench import Bench, is_native
+
+DONE = ("Succeeded", "Failed")
+Holding = tuple[str, str, str, str]
+"""Namespace, pod, container, resource."""
+
+
+class Truth(NamedTuple):
+    """Raw answers in a form that can be compared."""
+
+    keys: dict[str, tuple[str | None, str | None]]
+    """Extended resource -> capacity and allocatable on the Node."""
+    registered: dict[str, frozenset[str]]
+    held: dict[tuple[str, str], frozenset[tuple[str, str]]]
+    """Resource and device ID -> pod UIDs and containers of the checkpoint."""
+    active: frozenset[str]
+    """UIDs of the node's pods that are not over."""
+    listed: dict[Holding, frozenset[str]]
+    """Device IDs in the answer to List."""
+    numa: dict[tuple[str, str], frozenset[int]]
+    """Resource and device ID -> NUMA nodes in the answer to GetAllocatableResources."""
+    sockets: dict[str, bool]
+    """Socket files of device-plugins but the kubelet's -> whether somebody accepts."""
+
+    def used(self, resource: str) -> set[str]:
+        """IDs that pods which are not over hold."""
+        return {
+            device
+            for (name, device), holders in self.held.items()
+            if name == resource and any(uid in self.active for uid, _ in holders)
+        }
+
+
+def tell(bench: Bench) -> Truth:
+    """Look at everything once."""
+    node = bench.node
+    status = node.get()["status"]
+    capacity, allocatable = status["capacity"], status["allocatable"]
+    names = [name for name in {**capacity, **allocatable} if not is_native(name)]
+    query = f"?fieldSelector=spec.nodeName%3D{node.name}"
+    pods = node.plane.api().get(f"/api/v1/pods{query}")["items"]
+    data = bench.checkpoint()["Data"] if bench.checkpoint_file.exists() else {}
+    listed, numa = _pod_resources(node.kubelet_dir / "pod-resources" / "kubelet.sock")
+    return Truth(
+        {name: (capacity.get(name), allocatable.get(name)) for name in sorted(names)},
+        {k: frozenset(v) for k, v in (data.get("RegisteredDevices") or {}).items()},
+        _held(data.get("PodDeviceEntries") or []),
+        frozenset(p["metadata"]["uid"] for p in pods if p["status"].get("phase") not in DONE),
+        listed,
+        numa,
+        _sockets(node.kubelet_dir / "device-plugins"),
+    )
+
+
+def _held(entries: list[Any]) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+    held: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for entry in entries:
+        for ids in entry["DeviceIDs"].values():
+            for device in ids:
+                holders = held.setdefault((entry["ResourceName"], device), set())
+                holders.add((entry["PodUID"], entry["ContainerName"]))
+    return {key: frozenset(value) for key, value in held.items()}
+
+
+def _pod_resources(
+    path: Path,
+) -> tuple[dict[Holding, frozenset[str]], dict[tuple[str, str], frozenset[int]]]:
+    with grpc.insecure_channel(f"unix:{path}") as channel:
+        stub = podresources_pb2_grpc.PodResourcesListerStub(channel)  # type: ignore[no-untyped-call]
+        pods = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=10).pod_resources
+        request = podresources_pb2.AllocatableResourcesRequest()
+        allocatable = stub.GetAllocatableResources(request, timeout=10).devices
+    listed: dict[Holding, set[str]] = {}
+    for pod in pods:
+        for container in pod.containers:
+            for one in container.devices:
+                key = (pod.namespace, pod.name, container.name, one.resource_name)
+                listed.setdefault(key, set()).update(one.device_ids)
+    numa: dict[tuple[str, str], set[int]] = {}
+    for one in allocatable:
+        for device in one.device_ids:
+            nodes = numa.setdefault((one.resource_name, device), set())
+            nodes.update(n.ID for n in one.topology.nodes)
+    return (
+        {key: frozenset(ids) for key, ids in listed.items()},
+        {key: frozenset(nodes) for key, nodes in numa.items()},
+    )
+
+
+def _sockets(folder: Path) -> dict[str, bool]:
+    return {
+        path.name: _accepts(path)
+        for path in sorted(folder.iterdir())
+        if path.name != "kubelet.sock" and stat.S_ISSOCK(path.stat().st_mode)
+    }
+
+
+def _accepts(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def parse(text: str) -> list[dict[str, Any]]:
+    """The items of a JSON document."""
+    found: list[dict[str, Any]] = json.loads(text)["items"]
+    return found
