@@ -187,7 +187,7 @@ def test_a_broken_checkpoint_beside_the_node_is_named(bundle: Bundle) -> None:
 def test_a_checksum_that_does_not_fit_is_said(bundle: Bundle) -> None:
     bundle.copy("checkpoint", "checkpoint-bad-checksum.json")
     for row in bundle.items("resources"):
-        assert "checkpoint does not verify: a kubelet starts without it" in row["notes"]
+        assert "checkpoint is damaged: a kubelet that starts ignores it" in row["notes"]
 
 
 def test_numa_keys_of_the_checkpoint(bundle: Bundle) -> None:

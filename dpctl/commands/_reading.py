@@ -114,7 +114,7 @@ def finish(
     if not common.strict:
         return ExitCode.OK
     weighty = [r for r in snap.sources if r.name not in _INCIDENTAL]
-    failed = [r.code for r in weighty if r.state == "failed"]
+    failed = [r.code for r in weighty if r.state in ("failed", "damaged")]
     missing = [r.code or ExitCode.UNREACHABLE for r in weighty if r.state == "missing"]
     return next(iter(failed + missing), ExitCode.OK)
 
@@ -161,6 +161,16 @@ _NEXT_STEPS = {
 
 def _with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
     """A failure never stands without something to type or to check."""
+    checkpoint = snap.checkpoint
+    if row.name == Source.CHECKPOINT and checkpoint is not None and not checkpoint.verified:
+        return row._replace(
+            state="damaged",
+            reason=f"its checksum is {checkpoint.stored_checksum}, that of its content "
+            f"{checkpoint.computed_checksum}: a kubelet that starts ignores it",
+            hint="the kubelet writes it anew when a plugin lists its devices; until then nobody "
+            "knows which resources it tracks",
+            code=ExitCode.BAD_DATA,
+        )
     if row.state != "failed" or row.hint:
         return row
     if snap.from_bundle:
@@ -215,6 +225,8 @@ def _say_unread(
     for row in snap.sources:
         if common.verbose:
             streams.note(_how_it_went(row))
+        if row.state == "damaged":
+            _warn_once(f"{row.name} damaged: {row.reason}", row.hint, said)
         if row.read or row.state == "skipped":
             continue
         if row.state == "missing" and snap.from_bundle:
@@ -223,15 +235,18 @@ def _say_unread(
             unread.setdefault((row.reason or "not there", row.hint), []).append(row.name)
     for (reason, hint), found in unread.items():
         # One API server that does not answer is several sources and one sentence.
-        text = f"{', '.join(dict.fromkeys(found))} not read: {reason}"
-        if text not in said:
-            said.add(text)
-            streams.warn(text, hint)
+        _warn_once(f"{', '.join(dict.fromkeys(found))} not read: {reason}", hint, said)
     if absent and except_for is None:
         text = f"this bundle has no {', '.join(absent)}"
         if text not in said:
             said.add(text)
             streams.say("note", text)
+
+
+def _warn_once(text: str, hint: str | None, said: set[str]) -> None:
+    if text not in said:
+        said.add(text)
+        streams.warn(text, hint)
 
 
 def _same(error: DpctlError | None, row: SourceRow) -> bool:

@@ -66,7 +66,7 @@ def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int
         allocatable=node.allocatable.get(resource) if node else None,
         node_read=node is not None,
         registered=None if registered is None else len(set(registered)),
-        tracked=None if snap.checkpoint is None else registered is not None,
+        tracked=is_tracked(snap, resource),
         connected=connected.value,
         connected_inferred=connected.inferred,
         served=True if connected.value else served.value,
@@ -102,7 +102,8 @@ def decide_resource(
             node=snap.node,
             connected=connections.connected(resource),
             served=connections.served(resource),
-            tracked=None if snap.checkpoint is None else registered is not None,
+            tracked=is_tracked(snap, resource),
+            untold="checkpoint not read" if snap.checkpoint is None else "checkpoint damaged",
             healthy=len(set(registered or ())),
             checkpoint_age=age,
             status_period=status_period(snap),
@@ -110,6 +111,14 @@ def decide_resource(
             device_class=device_class,
         )
     )
+
+
+def is_tracked(snap: Snapshot, resource: str) -> bool | None:
+    """Whether the kubelet's RegisteredDevices have it. None: no checkpoint, or a damaged one, which
+    a kubelet that was running kept in memory as it was and one that started threw away."""
+    if snap.checkpoint is None or not snap.checkpoint.verified:
+        return None
+    return resource in snap.checkpoint.registered
 
 
 def requests(snap: Snapshot) -> dict[str, int]:
@@ -151,7 +160,7 @@ def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -
     if unread and decision.state in (ResourceState.ABSENT, ResourceState.STALE):
         notes.append("DeviceClasses not read")
     if snap.checkpoint is not None and not snap.checkpoint.verified:
-        notes.append("checkpoint does not verify: a kubelet starts without it")
+        notes.append("checkpoint is damaged: a kubelet that starts ignores it")
     node = snap.node
     owners = foreign_owners(node, resource) if node is not None else ()
     if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):

@@ -26,6 +26,8 @@ class Facts(NamedTuple):
     connected: Verdict
     served: Verdict
     tracked: bool | None
+    untold: str
+    """Why `tracked` is not known, when it is not."""
     healthy: int
     """IDs in RegisteredDevices; 0 when not tracked."""
     checkpoint_age: float | None
@@ -72,7 +74,7 @@ def _by_connection(facts: Facts) -> Decision | None:
         seen = (served.evidence, _said(connected), _tracked_words(facts))
         return Decision(ResourceState.UNREGISTERED, (*seen, *_node_words(facts)))
     if facts.tracked is None:
-        return _unknown(facts, "checkpoint not read", (Source.CHECKPOINT,))
+        return _unknown(facts, facts.untold, (Source.CHECKPOINT,))
     if facts.tracked:
         may = "the kubelet still tracks it and lets go five minutes after the plugin was lost"
         if served.inferred:
@@ -153,7 +155,7 @@ def _said(verdict: Verdict) -> str:
 
 def _tracked_words(facts: Facts) -> str:
     if facts.tracked is None:
-        return "checkpoint not read"
+        return facts.untold
     if not facts.tracked:
         return "not in RegisteredDevices"
     return f"RegisteredDevices has {facts.healthy}"

@@ -26,8 +26,8 @@ class SourceRow(NamedTuple):
     where: str
     """Path or address."""
     state: str
-    """`read`, `failed`, `missing` (not there: no such file, no such record in a bundle) or
-    `skipped` (deliberately not asked, `reason` says why)."""
+    """`read`, `damaged` (read, and not to be trusted), `failed`, `missing` (not there: no such
+    file, no such record in a bundle) or `skipped` (deliberately not asked); `reason` says why."""
     reason: str | None = None
     hint: str | None = None
     code: int = 0
@@ -36,4 +36,4 @@ class SourceRow(NamedTuple):
 
     @property
     def read(self) -> bool:
-        return self.state == "read"
+        return self.state in ("read", "damaged")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from .everything import assert_everything
 from .expect import assert_table, assert_text, document
 from .processes import wait_for
 from .waiting import Waiting
@@ -59,6 +60,7 @@ def test_stale(waiting: Waiting) -> None:
         "idle.test/fpga": (False, ["kubelet"]),
         "quiet.test/nic": (False, ["kubelet"]),
     }
+    assert_everything(bench)
 
 
 def test_removal_sticks(waiting: Waiting) -> None:

@@ -69,4 +69,7 @@ def test_a_wrong_checksum_is_noticed(bench: Bench) -> None:
     assert "failing to read checkpoint" in log
     # It starts with nothing, and never zeroes the Node's keys (kubelet-facts §5.1).
     found = bench.dpctl("resources", "-o", "jsonpath={.items[*].notes}")
-    assert "checkpoint does not verify" in found.stdout, found
+    assert "checkpoint is damaged" in found.stdout, found
+    plugin.start()  # which makes it write a good one
+    plugin.wait_registered()
+    bench.node.wait_devices(GPU)

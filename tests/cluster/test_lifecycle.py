@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from .bench import Bench
+from .everything import assert_everything
 from .expect import assert_table, assert_text
 from .sample import GPU, GPUS, NOTHING, gpus, holder
 
@@ -56,6 +57,7 @@ def test_plugin_killed_and_back(bench: Bench) -> None:
         """,
         code=1,
     )
+    assert_everything(bench)
     plugin.start()
     plugin.wait_registered()
     bench.node.wait_resource(GPU, "4")
