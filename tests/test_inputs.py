@@ -184,10 +184,17 @@ def test_a_broken_checkpoint_beside_the_node_is_named(bundle: Bundle) -> None:
     assert bundle.run("resources", "--strict").code == 7
 
 
-def test_a_checksum_that_does_not_fit_is_said(bundle: Bundle) -> None:
+def test_a_damaged_checkpoint_is_said_and_tells_nothing_of_tracking(bundle: Bundle) -> None:
     bundle.copy("checkpoint", "checkpoint-bad-checksum.json")
-    for row in bundle.items("resources"):
+    result = bundle.run("resources", "-o", "json")
+    assert (result.code, result.err.count("checkpoint damaged: its checksum is ")) == (0, 1)
+    document = json.loads(result.out)
+    for row in document["items"]:
+        assert (row["state"], row["tracked"]) == ("Unknown", None)
         assert "checkpoint is damaged: a kubelet that starts ignores it" in row["notes"]
+    source = next(s for s in document["sources"] if s["name"] == "checkpoint")
+    assert (source["state"], source["code"]) == ("damaged", 7)
+    assert bundle.run("resources", "--strict").code == 7
 
 
 def test_numa_keys_of_the_checkpoint(bundle: Bundle) -> None:
