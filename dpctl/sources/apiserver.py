@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from dpctl.env import Env
@@ -20,21 +20,21 @@ from dpctl.errors import (
     DeniedError,
     DpctlError,
     PeerError,
-    UnreachableError,
     UsageError,
 )
 from dpctl.model import DeviceClass, Node, Pod
 from dpctl.sources.connection import Answer, Connection
 from dpctl.sources.credentials import load_credentials
 from dpctl.sources.json_fields import Field, parse_json
-from dpctl.sources.node_json import device_classes_from_json, node_from_json, pods_from_json
+from dpctl.sources.node_json import (
+    device_classes_from_json,
+    node_from_json,
+    nodes_from_json,
+    pods_from_json,
+)
+from dpctl.sources.pages import Bounds, ExpiredError, Page, Query, read_pages
 from dpctl.text import shorten
 
-PAGE = 500
-_MOST_PAGES = 1000
-_MOST_RESTARTS = 3
-# Pages without an item, one after the other; a real server has none, or one at the end.
-_MOST_EMPTY = 10
 # A whole list may take so many times the timeout of one exchange.
 _LIST_TIMEOUTS = 6
 _MESSAGE_LENGTH = 400
@@ -44,7 +44,6 @@ _LONGEST_NAME = 253
 _GONE = 410
 _OWN_CREDENTIALS = "system:node:"
 
-Query = Sequence[tuple[str, str]]
 _T = TypeVar("_T")
 
 
@@ -70,17 +69,21 @@ class Right:
         return f"{self.verb} {resource}" + (f" {self.name}" if self.name else "")
 
 
-def connect(env: Env) -> Api:
+def connect(env: Env, *, connections: int | None = None, patience: float = 0.0) -> Api:
     """Credentials loaded, nothing sent yet. One Api serves a whole run, from any thread.
+
+    `connections` are kept open, for as many threads; a busy server is waited for up to `patience`
+    seconds where that is more than `--request-timeout`.
 
     Errors as `load_credentials`: UnreachableError, DeniedError, BadDataError, UsageError.
     """
     return Api(
         Connection(
-            lambda: load_credentials(env),
+            lambda: load_credentials(env, connections=connections),
             timeout=env.request_timeout,
             max_body_size=env.max_message_size,
-        ),
+            patience=patience,
+        )
     )
 
 
@@ -168,58 +171,66 @@ class Api:
 
         The list as a whole is bounded by `_LIST_TIMEOUTS` and by the bytes of one answer.
         """
-        deadline = time.monotonic() + _LIST_TIMEOUTS * self.connection.timeout
-        for _ in range(_MOST_RESTARTS):
-            items = self._pages(path, query, right, deadline)
-            if items is not None:
-                return items
-        raise PeerError(
-            f"{self.server}: the list {path} expired {_MOST_RESTARTS} times while it was read",
-            "try again when the API server is less busy",
-        )
+        seconds = _LIST_TIMEOUTS * self.connection.timeout
+        bounds = Bounds(time.monotonic() + seconds, seconds, self.connection.max_body_size)
+        items: list[object] = []
+        for page in self._pages(path, query, right, bounds):
+            if page.first:
+                items.clear()
+            items += page.items
+        return items
+
+    def node_pages(self, selection: Selection) -> Iterator[tuple[Node, ...]]:
+        """The Nodes that were selected, 500 at a time, each once, in the server's order (by name).
+
+        A list of any length: each page is bounded, not the whole. A page token that expires while
+        the caller is busy goes on behind the last page.
+        """
+        if selection.name is not None:
+            yield (self.get_node(selection.name, origin=selection.origin),)
+            return
+        query = [("labelSelector", selection.labels), ("fieldSelector", selection.fields)]
+        asked = [(key, text) for key, text in query if text]
+        seen: set[str] = set()
+        right = Right("list", "nodes")
+        for page in self._pages("/api/v1/nodes", asked, right, Bounds(), goes_on=True):
+            nodes = self._decoded(nodes_from_json, page.items)
+            new = tuple(node for node in nodes if node.name not in seen)
+            seen.update(node.name for node in new)
+            yield new
+
+    def pod_pages(self, node: str | None = None) -> Iterator[PodPage]:
+        """Pods that have not ended, of one Node or of all (unscheduled ones, too), 500 at a time.
+
+        The selectors are also what keeps pods that have run their course off the wire; a node's
+        own credentials may list with `node` alone.
+        """
+        if node is not None:
+            _check_name(node)
+        terms = [f"spec.nodeName={node}"] if node is not None else []
+        terms += ["status.phase!=Succeeded", "status.phase!=Failed"]
+        right = Right("list", "pods")
+        query = [("fieldSelector", ",".join(terms))]
+        for page in self._pages("/api/v1/pods", query, right, Bounds()):
+            yield PodPage(self._decoded(pods_from_json, page.items), page.first)
 
     def _pages(
-        self, path: str, query: Query, right: Right | None, deadline: float
-    ) -> list[object] | None:
-        """All items, or None when the token expired on the way (410)."""
-        items: list[object] = []
-        token = ""
-        size = empty = 0
-        for _ in range(_MOST_PAGES):
-            if time.monotonic() > deadline:
-                seconds = _LIST_TIMEOUTS * self.connection.timeout
-                raise UnreachableError(
-                    f"{self.server} did not come to the end of the list {path} within"
-                    f" {seconds:g} s",
-                    "raise --request-timeout, or try again when the API server is less busy",
-                )
-            asked = [*query, ("limit", str(PAGE)), *([("continue", token)] if token else [])]
-            try:
-                document, length = self._get(path, asked, right)
-            except ExpiredError:
-                if token:
-                    return None
-                raise
-            size += length
-            if size > self.connection.max_body_size:
-                raise BadDataError(
-                    f"the list {path} of {self.server} is larger than"
-                    f" {self.connection.max_body_size} bytes",
-                    "raise --max-message-size if that is right",
-                )
-            page = Field(document, "")
-            found = self._decoded(lambda f: list(f.at("items").items()), page)
-            items += [item.value for item in found]
-            empty = 0 if found else empty + 1
-            following = self._decoded(lambda f: f.at("metadata", "continue").text(), page)
-            if not following:
-                return items
-            token = following
-            if empty == _MOST_EMPTY:
-                break
-        raise BadDataError(
-            f"{self.server}: the list {path} does not end",
-            f"check that the server in {self.connection.where} is an API server",
+        self,
+        path: str,
+        query: Query,
+        right: Right | None,
+        bounds: Bounds,
+        *,
+        goes_on: bool = False,
+    ) -> Iterator[Page]:
+        return read_pages(
+            lambda where, asked: self._get(where, asked, right),
+            path,
+            query,
+            server=self.server,
+            where=self.connection.where,
+            bounds=bounds,
+            goes_on=goes_on,
         )
 
     def refusal(self, answer: Answer, path: str, right: Right | None) -> DpctlError:
@@ -240,7 +251,9 @@ class Api:
                 f"{server} has no {path}{text}", "check --context: kubectl version"
             )
         if answer.status == _GONE:
-            return ExpiredError(f"{server}: {path} has expired{text}", "try again")
+            return ExpiredError(
+                f"{server}: {path} has expired{text}", "try again", _following(answer)
+            )
         if answer.status == 429:
             return PeerError(
                 f"{server} is too busy (429 Too Many Requests){text}",
@@ -271,8 +284,22 @@ class NotFoundError(PeerError):
     """404: no such object, or no such API."""
 
 
-class ExpiredError(PeerError):
-    """410: the page token is too old."""
+class Selection(NamedTuple):
+    """Which Nodes: the one of that name, else those that the selectors match (none: all)."""
+
+    name: str | None = None
+    origin: str | None = None
+    """Where the name came from, for the message when there is no such Node."""
+    labels: str | None = None
+    """`-l`: `pool=gpu,zone!=a`."""
+    fields: str | None = None
+    """`metadata.name!=worker-0,spec.unschedulable=false`."""
+
+
+class PodPage(NamedTuple):
+    pods: tuple[Pod, ...]
+    first: bool
+    """The list begins here, maybe anew: what came before is void."""
 
 
 def _check_name(name: str) -> None:
@@ -281,6 +308,15 @@ def _check_name(name: str) -> None:
             f"no Node can be called {shorten(name, 80)!r}",
             "names have lower-case letters, digits, '-' and '.'; name the Node with --node",
         )
+
+
+def _following(answer: Answer) -> str | None:
+    """The token that a 410 brings for going on with what the server has now."""
+    try:
+        status = Field(parse_json(answer.body, "the answer"), "")
+        return status.at("metadata", "continue").text() or None
+    except BadDataError:
+        return None
 
 
 def _how_to_allow(said: str, right: Right | None) -> str:

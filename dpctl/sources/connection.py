@@ -20,11 +20,10 @@ from dpctl import __version__
 from dpctl.errors import BadDataError, DeniedError, DpctlError, PeerError, UnreachableError
 from dpctl.sources.credentials import Credentials
 from dpctl.sources.files import open_inert
+from dpctl.sources.retries import LostError, is_dropped, is_unsent, pause, wait_after
 from dpctl.text import shorten
 
 _CHUNK = 1 << 16
-_LONGEST_WAIT = 60.0
-TOO_MANY = 429
 UNAUTHORIZED = 401
 
 
@@ -40,10 +39,17 @@ class Connection:
     """The API server as one user sees it. Its methods may be called from several threads."""
 
     def __init__(
-        self, load: Callable[[], Credentials], *, timeout: float, max_body_size: int
+        self,
+        load: Callable[[], Credentials],
+        *,
+        timeout: float,
+        max_body_size: int,
+        patience: float = 0.0,
     ) -> None:
-        """`timeout` in seconds for one exchange, `max_body_size` in bytes for one answer."""
+        """`timeout` in seconds for one exchange, `max_body_size` in bytes for one answer.
+        `patience`: so many seconds a busy server is asked again, each time within the timeout."""
         self._load = load
+        self._patience = patience
         self._credentials = self._loaded()
         self._lock = threading.Lock()
         self._accepted = False
@@ -72,28 +78,55 @@ class Connection:
         query: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
         content_type: str = "application/json",
+        repeatable: bool | None = None,
     ) -> Answer:
         """One request and its whole answer, whatever its status.
 
-        A GET that is told to wait (429 with Retry-After) does so while the timeout lasts.
-        Credentials that were good before and are refused now are loaded once more: a kubelet's
-        certificate rotates, tokens run out.
+        Sent once more, with pauses and while the timeout (or the longer patience) lasts: what was
+        told to wait (429), and what may be repeated (`repeatable`; without it a GET) when the
+        server is out of order (5xx) or drops the connection. Credentials that were good before and
+        are refused now are loaded once more: a kubelet's certificate rotates, tokens run out.
 
-        Raises UnreachableError (no connection, no answer in time, TLS), DeniedError (a credential
-        file may not be read) and BadDataError (an answer that breaks off or is too large).
+        Raises UnreachableError (no connection, no answer in time, TLS), LostError (the same for
+        what may not be repeated and may have been carried out), DeniedError (a credential file may
+        not be read) and BadDataError (an answer that breaks off or is too large).
         """
-        deadline = time.monotonic() + self.timeout
+        again = method == "GET" if repeatable is None else repeatable
+        until = time.monotonic() + max(self.timeout, self._patience)
+        attempt = 0
+        while True:
+            attempt += 1
+            deadline = min(time.monotonic() + self.timeout, until)
+            try:
+                answer = self._logged_in(method, path, query, body, content_type, deadline)
+            except (UnreachableError, BadDataError) as e:
+                chain = _chain(e)
+                wait = pause(attempt) if again and is_dropped(chain) else None
+                if wait is None or time.monotonic() + wait >= until:
+                    if again or is_unsent(chain):
+                        raise
+                    raise LostError(e.message, e.hint) from e
+            else:
+                named = answer.headers.get("retry-after")
+                wait = wait_after(answer.status, named, attempt=attempt, repeatable=again)
+                if wait is None or time.monotonic() + wait >= until:
+                    return answer
+            time.sleep(wait)
+
+    def _logged_in(
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        body: bytes | None,
+        content_type: str,
+        deadline: float,
+    ) -> Answer:
         answer = self._send(method, path, query, body, content_type, deadline)
         if answer.status == UNAUTHORIZED and self._accepted:
             with self._lock:
                 self._credentials = self._loaded()
                 self._accepted = False
-            answer = self._send(method, path, query, body, content_type, deadline)
-        while method == "GET" and answer.status == TOO_MANY:
-            wait = _retry_after(answer.headers.get("retry-after"))
-            if wait is None or time.monotonic() + wait >= deadline:
-                break
-            time.sleep(wait)
             answer = self._send(method, path, query, body, content_type, deadline)
         if answer.status != UNAUTHORIZED:
             self._accepted = True
@@ -354,10 +387,3 @@ def _cannot_open(path: str) -> DeniedError | BadDataError | None:
         )
     except OSError as e:
         return BadDataError(f"the credential file {path} cannot be read: {e.strerror}")
-
-
-def _retry_after(text: str | None) -> float | None:
-    """Seconds; the API server gives whole ones."""
-    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 6:
-        return None
-    return min(max(float(text), 0.1), _LONGEST_WAIT)

@@ -62,9 +62,9 @@ class Credentials:
         return value.strip() if value else None
 
 
-def load_credentials(env: Env) -> Credentials:
+def load_credentials(env: Env, *, connections: int | None = None) -> Credentials:
     """Reads the kubeconfig (or service account) that `env` names; no network, save what a
-    credential plugin does.
+    credential plugin does. `connections`: so many are kept open for use by threads.
 
     Raises UnreachableError when there is none, DeniedError when it may not be read or a plugin
     fails, BadDataError when it is broken, UsageError for a context that it lacks.
@@ -94,6 +94,8 @@ def load_credentials(env: Env) -> Credentials:
     if not server.startswith(("https://", "http://")):
         raise BadDataError(f"{where}: {shorten(server, 100)} is not the address of a server")
     configuration.retries = False
+    if connections is not None:
+        configuration.connection_pool_maxsize = connections
     try:
         pool = ApiClient(configuration=configuration).rest_client.pool_manager
     except CONSTRUCTOR_ERRORS as e:  # urllib3's for an address are ValueErrors

@@ -21,8 +21,16 @@ Reply = Callable[["Handler"], None]
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
+    body = b""
+
+    def do_POST(self) -> None:
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.do_GET()
+
+    do_PATCH = do_DELETE = do_POST
 
     def do_GET(self) -> None:
+        self.server.methods.append(self.command)
         parts = urlsplit(self.path)
         self.query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.server.requests.append((parts.path, self.query, list(self.headers.items())))
@@ -44,6 +52,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.routes: dict[str, list[Reply]] = {}
         self.requests: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = []
+        self.methods: list[str] = []
         self.scheme = "http"
         self.release = threading.Event()
 

@@ -96,7 +96,7 @@ def test_a_list_that_expires_for_ever_is_given_up(api: Api, server: fake.Server)
 def test_a_list_without_an_end_is_given_up(
     api: Api, server: fake.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpctl.sources.apiserver._MOST_PAGES", 5)
+    monkeypatch.setattr("dpctl.sources.pages._MOST_PAGES", 5)
     server.answer(PODS_PATH, fake.json_reply({"metadata": {"continue": "t"}, "items": []}))
     with pytest.raises(BadDataError, match="does not end"):
         api.list_pods("worker-0")
