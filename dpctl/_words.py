@@ -9,7 +9,7 @@ flag), kinds of the arguments (`...`: the last one repeats). Kinds: see `gen/tre
 WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     '': (
         'What crictl is for containers, dpctl is for the devices of a Kubernetes node',
-        ('resources', 'devices', 'pods', 'plugins', 'who', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
+        ('resources', 'devices', 'pods', 'plugins', 'node', 'who', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
         {'--version': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
@@ -36,6 +36,12 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         (),
         {'--all': '', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('endpoints', '...'),
+    ),
+    'node': (
+        'What Nodes offer, what is requested, what is left: from the API server',
+        (),
+        {'--all-nodes': '', '-l': 'text', '--selector': 'text', '--field-selector': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('resources', '...'),
     ),
     'who': (
         'Who holds a device ID or has a device node open',

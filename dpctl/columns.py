@@ -28,6 +28,10 @@ UNKNOWN: Final = Unknown.UNKNOWN
 """It exists, and nobody could say what it is: `?` in a table, null in a document."""
 
 
+def or_unknown(value: object) -> object:
+    return UNKNOWN if value is None else value
+
+
 class Column(NamedTuple, Generic[Row]):
     """One column of a view; table, wide, csv and the dashboard all show it.
 

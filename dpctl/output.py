@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
 from dpctl.columns import Row, View
 from dpctl.documents import Envelope, json_text, list_document, row_document
@@ -19,6 +19,10 @@ from dpctl.outputs import terminal
 from dpctl.outputs.sorting import sorted_rows
 from dpctl.outputs.terminal import ColorWhen
 
+if TYPE_CHECKING:
+    from dpctl.outputs.table import TextColumn
+
+_Given = TypeVar("_Given", contravariant=True)
 NOTHING_FOUND = "No resources found"
 JSON_INDENT = 4
 
@@ -122,6 +126,50 @@ def write(
     ordered = sorted_rows(rows, view, options.sort_by)
     text = render(ordered, view, options, snapshot_meta, Surface.of(stream, options))
     terminal.emit(stream, text)
+
+
+class RowPrinter(Generic[Row]):
+    """`write` for rows that come in batches, each sorted by itself: what one batch gave is printed
+    before the next one is read, so that memory stays flat. Only `jsonpath` and `--sort-by` need
+    all rows first."""
+
+    def __init__(
+        self, view: View[Row], *, options: OutputOptions, stream: TextIO | None = None
+    ) -> None:
+        self._view = view
+        self._options = options
+        self._stream = stream or sys.stdout
+        self._surface = Surface.of(self._stream, options)
+        self._kept: list[Row] | None = None
+        if options.format == "jsonpath" or options.sort_by is not None:
+            self._kept = []
+        else:
+            self._rows = _stream(view, options, self._surface)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Raises as `write`."""
+        if self._kept is not None:
+            self._kept += rows
+            return
+        text = self._rows.rows(sorted_rows(rows, self._view, None))
+        if text:
+            terminal.emit(self._stream, text)
+
+    def close(self, envelope: Envelope) -> None:
+        """What comes after the last row."""
+        if self._kept is not None:
+            rows = self._kept
+            write(
+                rows,
+                self._view,
+                options=self._options,
+                snapshot_meta=envelope,
+                stream=self._stream,
+            )
+            return
+        text = self._rows.end(envelope)
+        if text:
+            terminal.emit(self._stream, text)
 
 
 def write_text(text: str, *, stream: TextIO | None = None) -> None:
@@ -232,6 +280,45 @@ def _custom_columns(job: _Job) -> str:
 
 def _lines(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+class _Stream(Protocol[_Given]):
+    """A format that needs no look at all rows."""
+
+    def rows(self, rows: Sequence[_Given]) -> str: ...
+
+    def end(self, envelope: Envelope) -> str: ...
+
+
+def _stream(view: View[Row], options: OutputOptions, surface: Surface) -> _Stream[Row]:
+    from dpctl.outputs import rows_stream
+
+    headers = not options.no_headers
+    if options.format == "json":
+        return rows_stream.JsonStream(view)
+    if options.format == "yaml":
+        return rows_stream.YamlStream(view)
+    if options.format == "csv":
+        return rows_stream.CsvStream(view, headers=headers, safe=surface.is_terminal)
+    if options.format == "name":
+        return rows_stream.NameStream(view.short_name if options.quiet else view.name)
+    if options.format == "custom-columns":
+        from dpctl.outputs.custom_columns import custom_columns, parse_spec
+
+        spec = parse_spec(options.argument)
+
+        def columns(rows: Sequence[Row]) -> Sequence[TextColumn]:
+            return custom_columns([row_document(row, view) for row in rows], spec)
+    else:
+        from dpctl.outputs.table import text_columns
+
+        shown = view.shown(wide=options.format == "wide")
+
+        def columns(rows: Sequence[Row]) -> Sequence[TextColumn]:
+            return text_columns(rows, shown, color=surface.color)
+
+    always = options.format == "custom-columns"
+    return rows_stream.TableStream(columns, headers=headers, limit=surface.columns, always=always)
 
 
 @dataclass(frozen=True, slots=True)

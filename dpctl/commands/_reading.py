@@ -224,7 +224,7 @@ def _say_unread(
     unread: dict[tuple[str, str | None], list[str]] = {}
     for row in snap.sources:
         if common.verbose:
-            streams.note(_how_it_went(row))
+            streams.note(how_it_went(row))
         if row.state == "damaged":
             _warn_once(f"{row.name} damaged: {row.reason}", row.hint, said)
         if row.read or row.state == "skipped":
@@ -253,7 +253,7 @@ def _same(error: DpctlError | None, row: SourceRow) -> bool:
     return error is not None and row.reason is not None and row.reason in error.message
 
 
-def _how_it_went(row: SourceRow) -> str:
+def how_it_went(row: SourceRow) -> str:
     took = f" in {row.seconds * 1000:.0f} ms" if row.seconds is not None else ""
     why = f": {row.reason}" if row.reason else ""
     return f"{row.name} {row.state}{took} ({row.where}){why}"

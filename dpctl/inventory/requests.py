@@ -47,6 +47,12 @@ def effective_request(pod: Pod, resource: str) -> int:
     return _round_up(total + _amount(pod.overhead, resource))
 
 
+def requested_names(pod: Pod) -> set[str]:
+    """Extended and malformed names that a pod asks for."""
+    found = {name for container in pod.containers for name in container.requests}
+    return {name for name in found | set(pod.pod_requests) if not is_native(name)}
+
+
 def _is_pod_level(resource: str) -> bool:
     return resource in _POD_LEVEL or resource.startswith(_POD_LEVEL_PREFIX)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dpctl import names
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.requests import effective_request
+from dpctl.inventory.requests import effective_request, requested_names
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.inventory.states import STATUS_PERIOD, Decision, Facts, decide
-from dpctl.model import Pod, Snapshot, Source
+from dpctl.model import Snapshot, Source
 from dpctl.text import natural_key
 
 
@@ -35,11 +35,6 @@ def _names(snap: Snapshot, joined: Devices, asked: Mapping[str, int]) -> set[str
     found.update(joined.connections.keys_of)
     found.update(s.name for s in snap.registry or () if s.type == "DevicePlugin" and s.name)
     return {name for name in found if not names.is_native(name)}
-
-
-def _requested_names(pod: Pod) -> set[str]:
-    found = {name for container in pod.containers for name in container.requests}
-    return {name for name in found | set(pod.pod_requests) if not names.is_native(name)}
 
 
 def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int]) -> ResourceRow:
@@ -127,7 +122,7 @@ def requests(snap: Snapshot) -> dict[str, int]:
     total: dict[str, int] = {}
     for pod in snap.pods or ():
         if not pod.terminal:
-            for name in _requested_names(pod):
+            for name in requested_names(pod):
                 total[name] = total.get(name, 0) + effective_request(pod, name)
     return total
 

@@ -256,3 +256,23 @@ class UserRow(NamedTuple):
     pid: int | None
     command: str | None
     sources: tuple[str, ...]
+
+
+class NodeResourceRow(NamedTuple):
+    """One extended resource of one Node, as the API server alone tells it."""
+
+    node: str
+    resource: str
+    capacity: str | None
+    allocatable: str | None
+    """Both as the API has them; null: no such key."""
+    requested: int | None
+    """By pods that are bound to the Node and have not ended, as the scheduler counts; null: the
+    pods could not be read."""
+    free: int | None
+    """Allocatable less requested, what the scheduler may still give away; below 0 when pods hold
+    what is no longer offered."""
+    state: ResourceState | None
+    """`Malformed` or `Foreign`, which the Node alone tells; null: only the machine itself can."""
+    owners: tuple[str, ...] | None
+    """Managers of the capacity key; null: unknown (no managedFields)."""

@@ -1,6 +1,7 @@
 """Columns, once per row type: table, wide, csv, custom-columns and the dashboard show them.
 
-A column says where its value comes from and nothing of how it is written.
+A column says where its value comes from and nothing of how it is written. Here are the views of one
+node; `nodes` has those of Nodes as the API server sees them, and of changes.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpctl import cpuset
-from dpctl.columns import UNKNOWN, Column, Emphasis, View, age_text
+from dpctl.columns import UNKNOWN, Column, Emphasis, View, age_text, or_unknown
 from dpctl.inventory.rows import (
     ContainerRow,
     DeviceRow,
@@ -23,6 +24,7 @@ from dpctl.inventory.rows import (
 )
 from dpctl.model import EnvRow
 from dpctl.text import natural_key
+from dpctl.views.nodes import NODE_RESOURCES
 
 _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
     ResourceState.READY: "good",
@@ -36,10 +38,6 @@ _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
     ResourceState.ABSENT: "warn",
     ResourceState.UNKNOWN: "warn",
 }
-
-
-def _or_unknown(value: object) -> object:
-    return UNKNOWN if value is None else value
 
 
 def _on_node(row: ResourceRow, value: str | None) -> object:
@@ -87,15 +85,15 @@ RESOURCES: View[ResourceRow] = View(
             "STATE", lambda r: r.state, "state", emphasis=lambda r: _RESOURCE_EMPHASIS.get(r.state)
         ),
         Column("DEVICES", _healthy, "healthy", align="right"),
-        Column("ALLOCATED", lambda r: _or_unknown(r.allocated), "allocated", align="right"),
-        Column("FREE", lambda r: _or_unknown(r.free), "free", align="right"),
+        Column("ALLOCATED", lambda r: or_unknown(r.allocated), "allocated", align="right"),
+        Column("FREE", lambda r: or_unknown(r.free), "free", align="right"),
         Column("NUMA", _numa_counts, "numa"),
         Column("PLUGIN", _plugin, "endpoints"),
         Column("NODE", _node_numbers, "capacity"),
         Column("CHECKPOINT", _checkpoint, "registered", wide=True, align="right"),
         Column("KUBELET", lambda r: r.kubelet, "kubelet", wide=True, align="right"),
         Column(
-            "REQUESTED", lambda r: _or_unknown(r.requested), "requested", wide=True, align="right"
+            "REQUESTED", lambda r: or_unknown(r.requested), "requested", wide=True, align="right"
         ),
         Column(
             "OWNER",
@@ -141,7 +139,7 @@ DEVICES: View[DeviceRow] = View(
     columns=(
         Column("DEVICE", _device, "device"),
         Column("RESOURCE", lambda r: r.resource, "resource"),
-        Column("HEALTH", lambda r: _or_unknown(r.health), "health", emphasis=_health_emphasis),
+        Column("HEALTH", lambda r: or_unknown(r.health), "health", emphasis=_health_emphasis),
         Column("NUMA", _device_numa, "numaNodes"),
         Column(
             "STATE", lambda r: r.state, "state", emphasis=lambda r: _DEVICE_EMPHASIS.get(r.state)
@@ -218,7 +216,7 @@ CONTAINERS: View[ContainerRow] = View(
         natural_key(t or "") for t in (r.namespace, _pod_label(r), r.container, r.resource, r.claim)
     ),
     columns=(
-        Column("NAMESPACE", lambda r: _or_unknown(r.namespace), "namespace"),
+        Column("NAMESPACE", lambda r: or_unknown(r.namespace), "namespace"),
         Column("POD", _pod_label, "pod"),
         Column("CONTAINER", lambda r: r.container, "container"),
         Column("RESOURCE", _what, "resource"),
@@ -227,7 +225,7 @@ CONTAINERS: View[ContainerRow] = View(
         Column("CPUS", _cpus, "cpus"),
         Column("MEMORY", _memory, "memory"),
         Column("ALIGNED", lambda r: r.aligned, "aligned", emphasis=_aligned_emphasis),
-        Column("KIND", lambda r: _or_unknown(r.kind), "kind", wide=True),
+        Column("KIND", lambda r: or_unknown(r.kind), "kind", wide=True),
         Column("REQUESTED", lambda r: r.requested, "requested", wide=True, align="right"),
         Column("CDI", lambda r: r.cdi_devices, "cdiDevices", wide=True),
         Column("SOURCES", lambda r: r.sources, "sources", wide=True),
@@ -365,6 +363,7 @@ VIEWS: tuple[View[Any], ...] = (
     FAILED_PODS,
     PLUGINS,
     USERS,
+    NODE_RESOURCES,
     ENVIRONMENT,
 )
 """Every kind of document, for `dpctl schema`."""
