@@ -28,7 +28,7 @@ from dpctl.model.node import minor_version
 # GetAllocatableResources could crash a kubelet of 1.21 (a pointer that was never set); its gate was
 # on by default from 1.23.
 _ALLOCATABLE_SINCE = 23
-_API = (Source.NODE, Source.PODS, Source.DEVICE_CLASSES)
+_API = (Source.NODE, Source.PODS, Source.UNSCHEDULED, Source.DEVICE_CLASSES)
 
 # What this machine says of its own kubelet, and the field of the snapshot.
 _LOCAL = {
@@ -138,7 +138,7 @@ class _Live:
 
         self._read(Source.SOCKETS, "sockets", "the kernel's unix-socket table", read)
         kubelets = {k.pid: k for k in find_kubelets(self.env)}
-        self.fields["kubelets"] = tuple(kubelets.values())
+        self.fields["kubelets"] = (*kubelets.values(),)
         pid = self._kubelet_pid()
         if pid is not None and pid not in kubelets:
             found = kubelet_from_pid(self.env, pid)
@@ -176,9 +176,9 @@ class _Live:
 
     def _read_peers(self) -> None:
         asks_api = bool(self.want & frozenset(_API))
-        api = self._api_child() if asks_api and not self.again else None
         tasks: list[Callable[[], None]] = []
         if asks_api:
+            api = None if self.again else self._api_child()
             tasks.append(lambda: self._read_api(api))
         elif Source.ALLOCATABLE in self.want:
             tasks.append(self._read_allocatable)
@@ -292,6 +292,8 @@ class _Live:
             part._read(Source.NODE, "node", where, lambda: api.get_node(_named(name)))
         if Source.PODS in wanted:
             part._read(Source.PODS, "pods", where, lambda: api.list_pods(_named(name)))
+        if Source.UNSCHEDULED in wanted:
+            part._read(Source.UNSCHEDULED, "unscheduled", where, api.list_unscheduled_pods)
         if Source.DEVICE_CLASSES in wanted:
             part._read(Source.DEVICE_CLASSES, "device_classes", where, api.list_device_classes)
         return part.fields, part.rows
@@ -314,10 +316,13 @@ class _Live:
         cluster's Node of the same name, `--node` another machine, and one machine may have several
         kubelets. A machine without evidence of its own (a workstation) has nothing to mix up."""
         node: Node | None = self.fields.get("node")
-        local = [s for s in _LOCAL if _LOCAL[s] in self.fields]
-        if node is None or not local:
+        if node is None:
             return
-        why = self._another_machine(node)
+        from dpctl.sources.proc import boot_id
+
+        self.fields["boot_id"] = boot_id(self.env)
+        local = [s for s in _LOCAL if _LOCAL[s] in self.fields]
+        why = self._another_machine(node) if local else None
         if why is None:
             return
         if self._node_was_named():
@@ -330,14 +335,11 @@ class _Live:
             "name this machine's cluster and node: --kubeconfig, --context, --node",
         )
         for source, name in ((Source.NODE, "node"), (Source.PODS, "pods")):
-            if name in self.fields:
-                del self.fields[name]
+            if self.fields.pop(name, None) is not None:
                 self._fail(source, self.rows[source].where, error)
 
     def _another_machine(self, node: Node) -> str | None:
-        from dpctl.sources.proc import boot_id
-
-        here = self.fields["boot_id"] = boot_id(self.env)
+        here = self.fields["boot_id"]
         if node.boot_id and here and node.boot_id != here:
             return f"is another machine (its boot ID is {node.boot_id}, here {here})"
         kubelet = self._this_kubelet()
@@ -359,10 +361,8 @@ class _Live:
     def _fail(
         self, source: Source, where: str, error: DpctlError, seconds: float | None = None
     ) -> None:
-        state = "failed"
-        self.rows[source] = SourceRow(
-            source, where, state, error.message, error.hint, int(error.code), seconds
-        )
+        said = (error.message, error.hint, int(error.code))
+        self.rows[source] = SourceRow(source, where, "failed", *said, seconds)
 
     def _skip(self, source: Source, where: str, reason: str) -> None:
         self.rows[source] = SourceRow(source, where, "skipped", reason)

@@ -6,15 +6,199 @@ answer shows the change; a request that broke off is judged by what the Node say
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from dpctl.model.changes import AppliedChange, ChangePlan
+from dpctl.errors import BadDataError, DeniedError, DpctlError, NotAppliedError, UnreachableError
+from dpctl.model import Node
+from dpctl.model.changes import AppliedChange, ChangePlan, KeyChange, Patch
+from dpctl.quantity import count
+from dpctl.text import shorten
+from dpctl.writes.node_status import (
+    MOST_OPERATIONS,
+    decode_node,
+    operations,
+    patch_node_status,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from dpctl.sources.apiserver import Api
+    from dpctl.sources.connection import Answer
+
+_TRIES = 4
+"""Of one patch, where it was not applied for sure: told to wait, conflict, connection lost."""
+_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+_UNSURE = (500, 502, 503, 504)
+"""The server, or a proxy before it, failed: whether the patch went through is not said."""
+
+
+class UncertainError(UnreachableError):
+    """No answer, and the Node cannot be read either: the patch may have been applied."""
 
 
 def apply_plan(api: Api, plan: ChangePlan, *, dry_run: bool = False) -> AppliedChange:
     """Send the plan's patches. Raises NotAppliedError (with the reason found on the Node),
-    DeniedError (with the rule to add), PeerError, UnreachableError (the outcome is not known)."""
-    raise NotImplementedError
+    DeniedError (with what to add), PeerError, UncertainError (the outcome is not known)."""
+    gone: list[str] = []
+    for patch in plan.patches:
+        if _send(api, plan, patch, dry_run):
+            gone += dict.fromkeys(change.resource for change in patch.changes)
+    return AppliedChange(
+        node=plan.node,
+        uid=plan.uid,
+        changes=tuple(change for patch in plan.patches for change in patch.changes),
+        at=time.time(),
+        period=plan.period,
+        kubelet_manager=plan.kubelet_manager,
+        gone_already=tuple(gone),
+        dry_run=dry_run,
+    )
+
+
+def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
+    """One patch; whether somebody else had done it all before."""
+    sent = operations(patch.changes, uid=plan.uid, boot_id=plan.boot_id)
+    if len(sent) > MOST_OPERATIONS:
+        raise NotAppliedError(
+            f"{len(sent)} operations are more than one patch takes ({MOST_OPERATIONS})",
+            "take fewer keys at once: dpctl node prune --match GLOB",
+        )
+    failure: DpctlError | None = None
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(_PAUSE * attempt)
+        try:
+            answer = patch_node_status(api, plan.node, sent, manager=patch.manager, dry_run=dry_run)
+        except (UnreachableError, BadDataError) as error:
+            failure = error
+        else:
+            if answer.status == 200:
+                _believe(api, answer, plan, patch)
+                return False
+            failure = refusal(api, answer, plan.node)
+            if answer.status == 422:
+                return _explained(api, plan, patch, dry_run)
+            if answer.status == 404:
+                raise NotAppliedError(
+                    f"there is no Node {plan.node} any more", "kubectl get nodes"
+                ) from failure
+            if answer.status == 403:
+                raise _denied(failure, plan) from failure
+            if answer.status in (409, 429):  # surely not applied
+                _pause(answer)
+                continue
+            if answer.status not in _UNSURE:
+                raise failure
+        if dry_run:
+            continue  # nothing can have happened
+        if _happened(api, plan, patch, failure):
+            return False
+    assert failure is not None
+    raise NotAppliedError(f"nothing was changed: {failure.message}", failure.hint) from failure
+
+
+def _pause(answer: Answer) -> None:
+    text = answer.headers.get("retry-after", "")
+    if text.isascii() and text.isdigit() and len(text) <= 6:
+        time.sleep(min(float(text), _LONGEST_PAUSE))
+
+
+def _believe(api: Api, answer: Answer, plan: ChangePlan, patch: Patch) -> None:
+    """Raises NotAppliedError for a success that changed nothing."""
+    node = decode_node(api, answer)
+    if stands(node, patch.changes, after=True):
+        return
+    where = f"PATCH /api/v1/nodes/{plan.node}/status"
+    raise NotAppliedError(
+        f"{api.server} answered {where} with success and changed nothing",
+        "something between dpctl and the API server drops /status, or an admission webhook puts the"
+        " keys back: try kubectl patch node … --subresource=status against the server itself",
+    )
+
+
+def _happened(api: Api, plan: ChangePlan, patch: Patch, failure: DpctlError) -> bool:
+    """After a request without a usable answer: whether the Node shows the change."""
+    try:
+        node = api.get_node(plan.node)
+    except DpctlError as error:
+        raise UncertainError(
+            f"whether the change of {plan.node} was made is not known: {failure.message}",
+            "look when the server answers again: dpctl resources; dpctl node undo puts it back",
+        ) from error
+    if node.uid == plan.uid and stands(node, patch.changes, after=True):
+        return True
+    if node.uid == plan.uid and stands(node, patch.changes, after=False):
+        return False
+    raise NotAppliedError(explain(node, plan, patch), "run the same again") from failure
+
+
+def _explained(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
+    """A 422: True where the Node is as wished all the same. Raises NotAppliedError."""
+    try:
+        node = api.get_node(plan.node)
+    except DpctlError as error:
+        raise NotAppliedError(
+            f"{api.server} refused the patch (422) and does not say why; the Node cannot be read"
+            f" again: {error.message}",
+            "run the same again",
+        ) from error
+    as_wished = node.uid == plan.uid and stands(node, patch.changes, after=True)
+    if as_wished and not dry_run:
+        return True
+    raise NotAppliedError(
+        f"nothing was changed: {explain(node, plan, patch)}",
+        "run the same again: it looks at the Node as it is now",
+    )
+
+
+def stands(node: Node, changes: tuple[KeyChange, ...], *, after: bool) -> bool:
+    """Whether every key is as it was before, or as it should be after; amounts as numbers."""
+    return all(
+        _same(_now(node, change), change.after if after else change.before) for change in changes
+    )
+
+
+def explain(node: Node, plan: ChangePlan, patch: Patch) -> str:
+    """What on the Node does not fit the patch's tests. Pure."""
+    if node.uid != plan.uid:
+        return f"Node {plan.node} has been made anew meanwhile (another UID)"
+    if plan.boot_id is not None and node.boot_id != plan.boot_id:
+        return f"Node {plan.node} has another boot ID than a moment ago: it was restarted"
+    words: list[str] = []
+    for change in patch.changes:
+        now = _now(node, change)
+        if now == change.before:
+            continue
+        who = ", ".join((node.owners or {}).get(change.resource, ()))
+        by = f" by {who}" if who and change.part == "capacity" else ""
+        was, became = change.before or "no key", now or "no key"
+        words.append(f"{change.part} of {change.resource} was {was} and is {became}{by}")
+    if not words:
+        return (
+            f"{plan.node}: the API server refused the patch (422) without saying why, and the Node"
+            " is as it was when it was read (somebody may have changed it to and fro)"
+        )
+    return shorten("changed meanwhile: " + "; ".join(words), 1000)
+
+
+def _denied(failure: DpctlError, plan: ChangePlan) -> DpctlError:
+    if "is not allowed to modify node" in failure.message:
+        return DeniedError(
+            f"a node's own credentials may change that node alone: {failure.message}",
+            f"run dpctl on {plan.node}, or use an administrator's kubeconfig: --kubeconfig FILE",
+        )
+    return failure
+
+
+def _now(node: Node, change: KeyChange) -> str | None:
+    part = node.capacity if change.part == "capacity" else node.allocatable
+    return part.get(change.resource)
+
+
+def _same(now: str | None, wanted: str | None) -> bool:
+    """`1000` is stored as `1k`."""
+    if now is None or wanted is None or now == wanted:
+        return now == wanted
+    return count(now) is not None and count(now) == count(wanted)

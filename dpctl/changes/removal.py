@@ -1,11 +1,41 @@
-"""Which keys of a Node may go: pure, over one snapshot (`remove`, `prune`)."""
+"""Which keys of a Node may go: pure, over one snapshot (`remove`, `prune`).
+
+The contract's step 2. What a state means is the inventory's; here each state meets what a person
+asked for, and every refusal says why and what to do.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from dpctl.model import Snapshot
-from dpctl.model.changes import Action, ChangePlan
+from dpctl import names
+from dpctl.changes.evidence import Evidence, evidence_of
+from dpctl.changes.grace import time_left, words_left
+from dpctl.errors import BadDataError
+from dpctl.inventory.devices import Devices
+from dpctl.inventory.resources import requests, resource_rows, status_period
+from dpctl.inventory.rows import ResourceRow, ResourceState
+from dpctl.model import Node, Snapshot
+from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict
+from dpctl.quantity import count
+from dpctl.text import matches_any, natural_key
+
+NATIVE = "Native"
+"""State of Kubernetes' own resources in a plan."""
+INCLUDE = {
+    ResourceState.GHOST: "ghost",
+    ResourceState.MALFORMED: "malformed",
+    ResourceState.FOREIGN: "foreign",
+}
+"""What `prune` takes only with `--include`."""
+_SERVED = (
+    ResourceState.READY,
+    ResourceState.DEGRADED,
+    ResourceState.MISMATCH,
+    ResourceState.EMPTY,
+    ResourceState.UNREGISTERED,
+)
+_MOST_NAMED = 3
 
 
 class Removal(NamedTuple):
@@ -25,9 +55,261 @@ class Removal(NamedTuple):
 
 
 def plan_removal(snap: Snapshot, wanted: Removal) -> ChangePlan:
-    """Every key with state, evidence, verdict and reason. For a fleet a Snapshot with `node` and
-    `pods` alone will do: then there is no local evidence, and the plan says so.
+    """Every key asked about with state, evidence, verdict and reason. For a fleet a Snapshot with
+    `node` and `pods` alone will do: then there is no local evidence, and the plan says so.
 
     Raises BadDataError for a snapshot without a Node.
     """
-    raise NotImplementedError
+    node = snap.node
+    if node is None:
+        raise BadDataError("no Node was read", "dpctl env shows which API server is asked")
+    planner = _Planner(snap, node, wanted)
+    rows = planner.rows()
+    changes = tuple(
+        change
+        for row in rows
+        if row.verdict is Verdict.CHANGE
+        for change in removal_of(node, row.resource)
+    )
+    return ChangePlan(
+        action=wanted.action,
+        node=node.name,
+        uid=node.uid,
+        boot_id=node.boot_id if planner.evidence.local else None,
+        rows=rows,
+        patches=(Patch(wanted.manager, changes),) if changes else (),
+        notes=notes_of(snap, planner.evidence),
+        period=status_period(snap),
+        kubelet_manager=node.kubelet_manager,
+    )
+
+
+def removal_of(node: Node, resource: str) -> tuple[KeyChange, ...]:
+    """Both parts of one key, the one that is not there too: it must not have come meanwhile."""
+    return (
+        KeyChange("capacity", resource, node.capacity.get(resource), None),
+        KeyChange("allocatable", resource, node.allocatable.get(resource), None),
+    )
+
+
+def notes_of(snap: Snapshot, evidence: Evidence) -> tuple[str, ...]:
+    """What could not be looked at, in sentences."""
+    notes: list[str] = []
+    if evidence.why_not is not None:
+        notes.append(f"no local evidence: {evidence.why_not}")
+        notes.append("only the pods can be looked at before the change, not the plugins")
+    elif snap.pod_resources is None:
+        notes.append("PodResources was not read: use is told by the pods and the checkpoint alone")
+    if snap.unscheduled is None:
+        notes.append("unscheduled pods were not seen: some may request what goes")
+    return tuple(notes)
+
+
+class _Planner:
+    """One snapshot, joined once, and what is asked of it."""
+
+    def __init__(self, snap: Snapshot, node: Node, wanted: Removal) -> None:
+        self.snap = snap
+        self.node = node
+        self.wanted = wanted
+        self.joined = Devices(snap)
+        self.evidence = evidence_of(snap, self.joined)
+        self.found = {row.resource: row for row in resource_rows(snap, self.joined)}
+        self.asked = requests(snap)
+
+    def rows(self) -> tuple[PlanRow, ...]:
+        if self.wanted.action is Action.PRUNE:
+            on_node = {**self.node.capacity, **self.node.allocatable}
+            chosen = [n for n in on_node if not names.is_native(n)]
+            chosen = [n for n in chosen if matches_any(n, self.wanted.match)]
+        else:
+            chosen = list(dict.fromkeys(self.wanted.names))
+        return tuple(self._row(name) for name in sorted(chosen, key=natural_key))
+
+    def _row(self, resource: str) -> PlanRow:
+        found = self.found.get(resource)
+        state = _state(resource, found, self.evidence)
+        verdict, reason, step, forced = self._verdict(resource, found, state)
+        node = self.node
+        return PlanRow(
+            resource=resource,
+            state=str(state),
+            verdict=verdict,
+            reason=reason,
+            next_step=step,
+            capacity=node.capacity.get(resource),
+            allocatable=node.allocatable.get(resource),
+            owners=None if node.owners is None else tuple(node.owners.get(resource, ())),
+            requested=None if self.snap.pods is None else self.asked.get(resource, 0),
+            evidence=found.evidence if found is not None else (),
+            named=self.wanted.action is Action.REMOVE,
+            forced=forced,
+            waiting_pods=waiting_pods(self.snap, resource),
+            time_left=time_left(self.snap) if state is ResourceState.GRACE else None,
+        )
+
+    def _verdict(
+        self, resource: str, found: ResourceRow | None, state: ResourceState | str
+    ) -> tuple[Verdict, str, str | None, bool]:
+        """(verdict, reason, next step, forced)"""
+        if names.is_native(resource):
+            words = "it is Kubernetes' own: the node cannot work without it"
+            return Verdict.REFUSE, words, "leave it alone", False
+        if found is None or not self._on_node(resource):
+            if state in (ResourceState.UNKNOWN, "-") or found is None:
+                return Verdict.KEEP, "the Node has no such key", None, False
+            if state is not ResourceState.GRACE:
+                words = f"the Node has no such key ({', '.join(found.evidence)})"
+                return Verdict.REFUSE, words, "dpctl resources -o wide shows who knows it", False
+        assert found is not None
+        refusal = self._refusal(resource, found, state)
+        if refusal is not None:
+            verdict, reason, step = refusal
+            return verdict, reason, step, False
+        if self.snap.pods is None:
+            return (
+                Verdict.REFUSE,
+                "the pods were not read, so whether one uses it is not known",
+                "check the rights to list pods; dpctl -v says why",
+                False,
+            )
+        serving = state in _SERVED
+        users = self._users(resource)
+        if (serving or users) and not self.wanted.force_in_use:
+            if serving:
+                return Verdict.REFUSE, *_served_words(self.wanted, found, state), False
+            step = "delete these pods first (or wait until they have ended)"
+            return Verdict.REFUSE, f"in use: {users}", step, False
+        if self.evidence.unclaimed:
+            where = ", ".join(self.evidence.unclaimed[:_MOST_NAMED])
+            return (
+                Verdict.REFUSE,
+                f"a plugin listens on {where}, and which resource it serves is not known for sure",
+                "restart that plugin so that it registers anew, or stop it: dpctl plugins",
+                False,
+            )
+        why = "; ".join((*found.evidence, *([f"in use: {users}"] if users else [])))
+        return Verdict.CHANGE, why, None, serving or bool(users)
+
+    def _on_node(self, resource: str) -> bool:
+        return resource in self.node.capacity or resource in self.node.allocatable
+
+    def _refusal(
+        self, resource: str, found: ResourceRow, state: ResourceState | str
+    ) -> tuple[Verdict, str, str | None] | None:
+        """By the state alone; None: it may go, as far as the state is concerned."""
+        if state is ResourceState.GRACE:
+            return (Verdict.WAIT, *self._grace(found))
+        if state is ResourceState.DRA:
+            return Verdict.REFUSE, "; ".join(found.evidence), "dpctl resources -o wide"
+        if state is ResourceState.UNKNOWN:
+            return self._unknown(resource, found)
+        included = INCLUDE.get(state) if isinstance(state, ResourceState) else None
+        if self.wanted.action is Action.PRUNE:
+            if state in _SERVED:
+                return Verdict.KEEP, "; ".join(found.evidence), None
+            if included is not None and included not in self.wanted.include:
+                step = f"prune takes it with --include {included}"
+                return Verdict.KEEP, "; ".join(found.evidence), step
+        if included in ("malformed", "foreign") and self.evidence.here and not self.evidence.local:
+            return Verdict.REFUSE, self.evidence.why_not or "", self.evidence.hint
+        unclear = found.connected is None or found.served is None
+        if state is ResourceState.FOREIGN and self.evidence.local and unclear:
+            words = "whether a plugin serves it cannot be told"
+            return Verdict.REFUSE, words, "dpctl resources -o wide shows the evidence"
+        return None
+
+    def _grace(self, found: ResourceRow) -> tuple[str, str]:
+        left = time_left(self.snap)
+        if (count(found.allocatable) or 0) > 0:
+            return (
+                "its plugin is gone, and the kubelet has not noticed: allocatable is still"
+                f" {found.allocatable}",
+                "if that stays so for two status periods, restart the kubelet; then wait",
+            )
+        return (
+            f"the kubelet still tracks it and would put it back; {words_left(left)}",
+            "run again then, or with --wait",
+        )
+
+    def _unknown(self, resource: str, found: ResourceRow) -> tuple[Verdict, str, str | None] | None:
+        zero = count(found.capacity or "0") == 0 and count(found.allocatable or "0") == 0
+        why, step = self._why_unknown(found)
+        contradicted = found.tracked or found.connected or found.served
+        may_assume = zero and not contradicted and self.snap.pods is not None
+        may_assume = may_assume and not self._users(resource)
+        if may_assume and self.wanted.assume_gone:
+            return None
+        if self.wanted.action is Action.REMOVE and self.wanted.assume_gone:
+            if not zero:
+                why = f"{why}; --assume-gone is for keys that are 0/0"
+            elif contradicted:
+                why = f"{why}; --assume-gone does not hold: {', '.join(found.evidence)}"
+        elif may_assume and self.wanted.action is Action.REMOVE:
+            step = f"{step}; if you know that its plugin is gone for good: --assume-gone"
+        verdict = Verdict.REFUSE if self.wanted.action is Action.REMOVE else Verdict.KEEP
+        if self.wanted.action is Action.PRUNE and zero:
+            verdict = Verdict.REFUSE  # it would go, were it known
+        return verdict, why, step
+
+    def _why_unknown(self, found: ResourceRow) -> tuple[str, str]:
+        step = "dpctl resources -o wide shows the evidence"
+        if self.evidence.why_not is not None:
+            return self.evidence.why_not, self.evidence.hint or step
+        return "; ".join(found.evidence), step
+
+    def _users(self, resource: str) -> str:
+        """Pods that request or hold it; empty: none."""
+        found = [
+            f"requested by {pod.namespace}/{pod.name}"
+            for pod in self.snap.pods or ()
+            if not pod.terminal
+            and (
+                resource in pod.pod_requests or any(resource in c.requests for c in pod.containers)
+            )
+            and self.asked.get(resource, 0) > 0
+        ]
+        holders = {
+            holder.label
+            for (name, _), held in self.joined.holders.items()
+            if name == resource
+            for holder in held
+            if holder.active is not False
+        }
+        found += [f"held by {label}" for label in sorted(holders)]
+        if not found and self.asked.get(resource, 0) > 0:
+            found.append("requested by pods")
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        return ", ".join(found[:_MOST_NAMED]) + more
+
+
+def _state(resource: str, found: ResourceRow | None, evidence: Evidence) -> ResourceState | str:
+    """The inventory's state; Unknown where it hangs on evidence that does not count."""
+    if names.is_native(resource):
+        return NATIVE
+    if found is None:
+        return "-"
+    if found.state in (ResourceState.STALE, ResourceState.GHOST) and not evidence.local:
+        return ResourceState.UNKNOWN
+    return found.state
+
+
+def _served_words(
+    wanted: Removal, found: ResourceRow, state: ResourceState | str
+) -> tuple[str, str]:
+    words = "; ".join(found.evidence)
+    if state is ResourceState.UNREGISTERED:
+        step = "restart its plugin so that it registers, or stop it and run again"
+    else:
+        step = "stop its plugin, then wait five minutes: dpctl node remove NAME --wait"
+    return f"a plugin serves it: {words}", step
+
+
+def waiting_pods(snap: Snapshot, resource: str) -> tuple[str, ...]:
+    """Unscheduled pods that request it."""
+    return tuple(
+        f"{pod.namespace}/{pod.name}"
+        for pod in snap.unscheduled or ()
+        if not pod.terminal
+        and (resource in pod.pod_requests or any(resource in c.requests for c in pod.containers))
+    )

@@ -1,28 +1,146 @@
-"""The undo files on disk: dpctl's own, 0600, written through a temporary file, fsync and rename."""
+"""The undo files on disk: dpctl's own, 0600, written through a temporary file, fsync and rename.
+
+Numbered in the order in which they were written: clocks jump. What stands in them is `undo_record`.
+"""
 
 from __future__ import annotations
 
-from dpctl.env import Env
+import os
+import re
+import tempfile
+from contextlib import suppress
+
+from dpctl.changes.undo_record import encode_record, parse_record
+from dpctl.env import Env, resolve_inside
+from dpctl.env.reading import read_limited
+from dpctl.errors import BadDataError, DeniedError, DpctlError, NotAppliedError, UsageError
 from dpctl.model.changes import UndoRecord
 
+SYSTEM = "/var/lib/dpctl/undo"
+_NAME = re.compile(r"([0-9]{6,})-.+\.json")
+_MOST_TRIES = 1000
+_LARGEST = 16 << 20
 
-def undo_directory(env: Env) -> str:
+
+def undo_directory(env: Env, environ: dict[str, str]) -> str:
     """`$XDG_STATE_HOME/dpctl/undo` where that is set, `/var/lib/dpctl/undo` (below the host root)
     for root, else `~/.local/state/dpctl/undo`."""
-    raise NotImplementedError
+    state = environ.get("XDG_STATE_HOME", "")
+    if state.startswith("/"):
+        return os.path.join(state, "dpctl/undo")
+    home = environ.get("HOME", "")
+    if os.geteuid() == 0 or not home.startswith("/"):
+        root = env.host_root.value or "/"
+        return SYSTEM if root == "/" else resolve_inside(root, SYSTEM)
+    return os.path.join(home, ".local/state/dpctl/undo")
 
 
 def write_undo(record: UndoRecord, directory: str, file: str | None = None) -> str:
     """Write a new record, durably; its path. `file`: a path of the user's own, which must not be
-    there. Raises DeniedError, NotAppliedError: then nothing must be changed."""
-    raise NotImplementedError
+    there. Raises DeniedError, NotAppliedError, UsageError: then nothing must be changed."""
+    if file is not None:
+        path = os.path.abspath(file)
+        if os.path.lexists(path):
+            raise UsageError(f"{path} is there already", "name another --undo-file")
+        _write(path, record)
+        return path
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        path = _reserve(directory, record)
+    except OSError as error:
+        raise _failed(error, directory) from error
+    _write(path, record)
+    return path
 
 
 def rewrite_undo(path: str, record: UndoRecord) -> None:
-    """Replace a record (its state has changed), durably."""
-    raise NotImplementedError
+    """Replace a record (its state has changed), durably. Raises as `write_undo`."""
+    _write(path, record)
 
 
-def last_undo(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...]:
-    """Records of this node, the last one first; unreadable ones are left out."""
-    raise NotImplementedError
+def read_undo(path: str) -> UndoRecord:
+    """Raises BadDataError, DeniedError, UsageError (no such file)."""
+    try:
+        data = read_limited(path, _LARGEST)
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{path} is not there", "dpctl node undo alone takes the last one"
+        ) from error
+    except PermissionError as error:
+        raise DeniedError(
+            f"{path} may not be read: {error.strerror}", "run as its owner"
+        ) from error
+    except OSError as error:
+        raise BadDataError(f"{path} cannot be read: {error.strerror}", f"ls -l {path}") from error
+    return parse_record(data, path)
+
+
+def undo_records(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...]:
+    """Records of this node, the last one first. A file that was begun and never finished is left
+    out: nothing was changed after it."""
+    try:
+        entries = os.listdir(directory)
+    except OSError:
+        return ()
+    numbered = sorted(
+        ((int(found[1]), name) for name in entries if (found := _NAME.fullmatch(name))),
+        reverse=True,
+    )
+    records: list[tuple[str, UndoRecord]] = []
+    for _, name in numbered:
+        path = os.path.join(directory, name)
+        with suppress(DpctlError):
+            record = read_undo(path)
+            if record.node == node:
+                records.append((path, record))
+    return tuple(records)
+
+
+def _reserve(directory: str, record: UndoRecord) -> str:
+    """The next number, taken by creating the file: two runs never share one."""
+    used = [int(found[1]) for name in os.listdir(directory) if (found := _NAME.fullmatch(name))]
+    number = max(used, default=0) + 1
+    words = re.sub(r"[^A-Za-z0-9.-]", "_", f"{record.node}-{record.action}")[:120]
+    for _ in range(_MOST_TRIES):
+        path = os.path.join(directory, f"{number:06d}-{words}.json")
+        if any(name.startswith(f"{number:06d}-") for name in os.listdir(directory)):
+            number += 1
+            continue
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            number += 1
+            continue
+        return path
+    raise NotAppliedError(f"no free name in {directory}", "remove old undo files there")
+
+
+def _write(path: str, record: UndoRecord) -> None:
+    directory = os.path.dirname(path)
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=directory)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(encode_record(record))
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise _failed(error, path) from error
+
+
+def _failed(error: OSError, path: str) -> DpctlError:
+    words = f"the undo file cannot be written ({error.strerror}: {path}), so nothing was changed"
+    hint = "name a place for it: --undo-file FILE"
+    if isinstance(error, PermissionError):
+        return DeniedError(words, hint)
+    return NotAppliedError(words, hint)

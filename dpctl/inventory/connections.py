@@ -97,6 +97,10 @@ class Connections:
             and (k in self.candidates or not x.certain)
         )
 
+    def in_registry(self, resource: str) -> bool:
+        """Whether a socket of plugins_registry says (GetInfo) that it serves it."""
+        return bool(self._by_registry.get(resource))
+
     # -- live -------------------------------------------------------------------------------------
 
     def _connected_by_table(self, resource: str) -> Verdict:

@@ -30,6 +30,9 @@ class Service(NamedTuple):
     resource: str
     inferred: bool
     evidence: str
+    weak: bool = False
+    """Told by the name of a socket, or by what such a name left over: good enough to show, never
+    to remove another key by."""
 
 
 def attribute(
@@ -45,14 +48,15 @@ def attribute(
     for candidate in candidates:
         if candidate.info_name:
             result[candidate.key] = Service(candidate.info_name, False, "says so itself (GetInfo)")
-    by_evidence = False
+    by_evidence = by_name = False
     while True:
         left = [c for c in candidates if c.key not in result]
         taken = {service.resource for service in result.values()}
-        step = _eliminate(left, taken, tracked, others, sound=not by_evidence)
+        step = _eliminate(left, taken, tracked, others, sound=not by_evidence, weak=by_name)
         if not step:
             step = _by_evidence(left, (*tracked, *others), taken)
             by_evidence = by_evidence or bool(step)
+            by_name = by_name or any(service.weak for service in step.values())
         if not step:
             return result
         result.update(step)
@@ -65,17 +69,18 @@ def _eliminate(
     others: Collection[str],
     *,
     sound: bool,
+    weak: bool,
 ) -> dict[str, Service]:
     connected = [c for c in left if c.connected]
     names = [n for n in tracked if n not in taken]
     if len(connected) == 1 and len(names) == 1:
         why = "the one connected socket and the one tracked name left"
-        return {connected[0].key: Service(names[0], not sound, why)}
+        return {connected[0].key: Service(names[0], not sound, why, weak)}
     if connected:
         return {}
     names = list(dict.fromkeys(n for n in (*tracked, *others) if n not in taken))
     if len(left) == 1 and len(names) == 1:
-        return {left[0].key: Service(names[0], True, "the one socket and the one name left")}
+        return {left[0].key: Service(names[0], True, "the one socket and the one name left", weak)}
     return {}
 
 
@@ -109,13 +114,16 @@ def _by_evidence(
         # Two instances may serve one name; a weaker claim by another socket waits for elimination.
         result.update(
             {
-                key: Service(name, True, best[key][2])
+                key: Service(name, True, best[key][2], score < _PROCESS_SCORE)
                 for score, key in claims
                 if score == claims[0][0]
             }
         )
     return result
 
+
+# A claim below this rests on the name of a socket.
+_PROCESS_SCORE = 5
 
 # Which names a process mentions: whole words of its texts, so that a name is never found as a part
 # of a longer one (`nvidia.com/gpu` in `nvidia.com/gpu.shared`).

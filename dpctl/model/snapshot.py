@@ -37,6 +37,8 @@ class Source(StrEnum):
     """The kernel's table, with the processes behind it."""
     NODE = "node"
     PODS = "pods"
+    UNSCHEDULED = "unscheduled"
+    """Pods of the cluster that are bound to no node: before a change, never in a bundle."""
     DEVICE_CLASSES = "deviceclasses"
     NUMA = "numa"
     PCI = "pci"
@@ -66,6 +68,8 @@ class Snapshot(NamedTuple):
     node: Node | None = None
     pods: tuple[Pod, ...] | None = None
     """Pods bound to the node."""
+    unscheduled: tuple[Pod, ...] | None = None
+    """Pods bound to no node; a node's own credentials may not see them."""
     device_classes: tuple[DeviceClass, ...] | None = None
     numa: NumaTree | None = None
     pci: Mapping[str, int | None] | None = None

@@ -150,6 +150,15 @@ class Api:
     def list_pods(self, node: str) -> tuple[Pod, ...]:
         return self._decoded(pods_from_json, self.list_pods_json(node))
 
+    def list_unscheduled_pods(self) -> tuple[Pod, ...]:
+        """Pods of the whole cluster that are bound to no node and not over. DeniedError for a
+        node's own credentials."""
+        selector = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+        items = self.list_json(
+            "/api/v1/pods", [("fieldSelector", selector)], right=Right("list", "pods")
+        )
+        return self._decoded(pods_from_json, items)
+
     def list_device_classes(self) -> tuple[DeviceClass, ...]:
         """None where the server has no such API. DeniedError for a node's own credentials."""
         group = "resource.k8s.io"

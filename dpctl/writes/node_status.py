@@ -12,8 +12,12 @@ from urllib.parse import quote
 
 from dpctl.model.changes import KeyChange
 from dpctl.sources.apiserver import Right
+from dpctl.sources.json_fields import parse_json
+from dpctl.sources.node_json import node_from_json
 
 if TYPE_CHECKING:
+    from dpctl.errors import DpctlError
+    from dpctl.model import Node
     from dpctl.sources.apiserver import Api
     from dpctl.sources.connection import Answer
 
@@ -72,3 +76,14 @@ def patch_node_status(
 def _escaped(name: str) -> str:
     """A name as one step of a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def decode_node(api: Api, answer: Answer) -> Node:
+    """The Node in a successful answer. Raises BadDataError."""
+    what = f"the answer of {api.server}"
+    return node_from_json(parse_json(answer.body, what))
+
+
+def refusal(api: Api, answer: Answer, node: str) -> DpctlError:
+    """The error for an answer other than success."""
+    return api.refusal(answer, status_path(node), right(node))

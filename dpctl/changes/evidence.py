@@ -1,0 +1,139 @@
+"""Does what was read on this machine count for this Node? Pure.
+
+Local evidence counts only for the Node it belongs to, and only whole: one missing piece, and
+nothing that looks abandoned may go. Which piece it is, is what a person wants to know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpctl.errors import ExitCode
+from dpctl.inventory.devices import Devices
+from dpctl.model import Snapshot, Source
+from dpctl.quantity import count
+
+
+class Evidence(NamedTuple):
+    why_not: str | None
+    """The piece that is missing; None: all of it is there, and it is this Node's."""
+    hint: str | None
+    here: bool
+    """This is the Node's machine (by boot ID), whether its evidence is whole or not."""
+    unclaimed: tuple[str, ...]
+    """Live listeners whose resource is not known for sure: one of them may serve any key."""
+
+    @property
+    def local(self) -> bool:
+        return self.why_not is None
+
+
+def evidence_of(snap: Snapshot, joined: Devices) -> Evidence:
+    """What can be relied on. `snap.node` must be there."""
+    node = snap.node
+    assert node is not None
+    here = node.boot_id is not None and node.boot_id == snap.boot_id
+    why_not, hint = _missing(snap, joined)
+    return Evidence(why_not, hint, here, _unclaimed(snap, joined))
+
+
+def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
+    """Stricter than the tables: a resource told by a socket's name is a guess, and a guess must not
+    clear another key. A connected plugin whose list has not come yet is in no checkpoint."""
+    connections, node = joined.connections, snap.node
+    if not connections.facts.trusted or node is None:
+        return ()
+    found = [x.endpoint for x in connections.unclaimed()]
+    sure: set[str] = set()
+    open_: list[str] = []
+    for key, listener in connections.listener.items():
+        service = connections.services.get(key)
+        if service is not None and not service.weak:
+            sure.add(service.resource)
+        elif listener.connected:
+            open_.append(listener.endpoint)
+        elif service is not None:
+            found.append(listener.endpoint)
+    # As many connected sockets as names that the Node shows to be alive: then it is those.
+    alive = [
+        name
+        for name in connections.tracked
+        if name not in sure
+        and not connections.in_registry(name)
+        and 0
+        < len(set(snap.checkpoint.registered[name] if snap.checkpoint else ()))
+        == count(node.allocatable.get(name))
+    ]
+    return (*found, *(open_ if len(open_) > len(alive) else ()))
+
+
+def _missing(snap: Snapshot, joined: Devices) -> tuple[str | None, str | None]:
+    """The first piece that lacks, and what to do about it."""
+    node = snap.node
+    assert node is not None
+    on_node = f"run dpctl on {node.name}, as root and in the host's network namespace"
+    if snap.from_bundle:
+        return "a bundle is no evidence for a change", on_node
+    local = (snap.directory, snap.checkpoint, snap.sockets)
+    if all(part is None for part in local):
+        return _nothing_local(snap), on_node
+    if node.boot_id is None:
+        return (
+            "the Node has no boot ID (status.nodeInfo.bootID): it may be another machine",
+            on_node,
+        )
+    if snap.boot_id is None:
+        return "this machine's boot ID could not be read", "check /proc/sys/kernel/random/boot_id"
+    if node.boot_id != snap.boot_id:
+        words = f"is another machine (its boot ID is {node.boot_id}, here {snap.boot_id})"
+        return f"Node {node.name} {words}", on_node
+    facts = joined.connections.facts
+    if not facts.trusted:
+        return facts.why, on_node
+    kubelet = facts.kubelet
+    if kubelet is None or kubelet.node_name is None:
+        return (
+            "the Node of the kubelet here cannot be told: it has neither --hostname-override nor a"
+            " client certificate that can be read",
+            "run dpctl as root; `dpctl env` shows what was found",
+        )
+    if kubelet.node_name != node.name:
+        return (
+            f"the kubelet here is {kubelet.node_name}'s, not {node.name}'s",
+            f"run dpctl on {node.name}, or name this one: --node {kubelet.node_name}",
+        )
+    return _checkpoint(snap, joined)
+
+
+def _checkpoint(snap: Snapshot, joined: Devices) -> tuple[str | None, str | None]:
+    checkpoint = snap.checkpoint
+    write = "it is written anew when a plugin lists its devices, or after a kubelet restart"
+    if checkpoint is None:
+        return f"the checkpoint was not read{_reason(snap, Source.CHECKPOINT)}", "run dpctl as root"
+    if not checkpoint.verified:
+        return "the checkpoint's checksum does not fit: what it says is not known", write
+    connected = [x.endpoint for x in joined.connections.facts.listeners if x.connected]
+    if checkpoint.absent and connected:
+        return (
+            "the checkpoint file is gone although the kubelet is connected to"
+            f" {', '.join(connected)}: what else it tracks is not known",
+            write,
+        )
+    row = snap.source(Source.REGISTRY)
+    if row is not None and row.state == "failed" and row.code != ExitCode.UNREACHABLE:
+        return f"plugins_registry was not read{_reason(snap, Source.REGISTRY)}", "run dpctl as root"
+    if row is None and snap.registry is None:
+        return "plugins_registry was not looked at", None
+    return None, None
+
+
+def _nothing_local(snap: Snapshot) -> str:
+    row = snap.source(Source.SOCKETS) or snap.source(Source.CHECKPOINT)
+    if row is not None and row.state == "skipped" and row.reason:
+        return row.reason
+    return "nothing was read on the Node itself: no checkpoint, no sockets"
+
+
+def _reason(snap: Snapshot, source: Source) -> str:
+    row = snap.source(source)
+    return f": {row.reason}" if row is not None and row.reason else ""

@@ -1,0 +1,139 @@
+"""One change from its plan to its end: undo file, last look, patch, verification.
+
+The order is the contract's (steps 5 to 7) and what makes a crash at any moment harmless: the undo
+file is on disk before anything is sent, and whether the patch came after it, the Node tells.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpctl.changes.apply import UncertainError, apply_plan
+from dpctl.changes.undo_file import rewrite_undo, write_undo
+from dpctl.changes.undo_record import record_of
+from dpctl.changes.verify import verify, window
+from dpctl.errors import BadDataError, DpctlError, NotAppliedError
+from dpctl.model import Node, Snapshot
+from dpctl.model.changes import (
+    AppliedChange,
+    ChangePlan,
+    KeyOutcome,
+    UndoRecord,
+    UndoState,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from dpctl.sources.apiserver import Api
+
+
+class Work(NamedTuple):
+    """What carrying out a plan takes besides the plan."""
+
+    api: Api
+    look: Callable[[], Snapshot]
+    """Reads everything anew, the machine's own tables last."""
+    plan: Callable[[Snapshot], ChangePlan]
+    """The same question asked of another snapshot."""
+    verify_seconds: float | None = None
+    """None: two status periods."""
+    undo_directory: str = ""
+    undo_file: str | None = None
+    """A path of the user's own for the record."""
+    record: tuple[str, UndoRecord] | None = None
+    """UNDO: what is put back, and where that stands."""
+    tell: Callable[[str], None] = lambda text: None
+    sleep: Callable[[float], object] = time.sleep
+    now: Callable[[], float] = time.monotonic
+
+
+class Done(NamedTuple):
+    outcomes: tuple[KeyOutcome, ...]
+    undo_file: str | None
+
+
+def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
+    """Do what `plan`, made over `node`, says. Raises NotAppliedError and what `apply_plan` raises;
+    then nothing was changed (UncertainError: it is not known)."""
+    if work.record is not None:
+        path, record = work.record
+    else:
+        record = record_of(plan, work.api.server, time.time(), node)
+        path = write_undo(record, work.undo_directory, work.undo_file)
+        work.tell(f"what goes is kept in {path}")
+    applied: list[AppliedChange] = []
+    try:
+        last_look(plan, work)
+        for patch in plan.patches:  # several only where several managers own what is put back
+            applied.append(apply_plan(work.api, plan._replace(patches=(patch,))))
+            names = tuple(dict.fromkeys(change.resource for change in patch.changes))
+            record = _progress(record, names, undoing=work.record is not None)
+            with suppress(DpctlError):  # applied it is, and what is PLANNED can be undone as well
+                rewrite_undo(path, record)
+    except UncertainError:
+        raise
+    except DpctlError:
+        if not applied and work.record is None:
+            with suppress(DpctlError):  # as PLANNED it says no wrong either
+                rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))
+        raise
+    return Done(_verified(applied, work), path)
+
+
+def last_look(plan: ChangePlan, work: Work) -> None:
+    """Everything once more, at once before the patch. Raises NotAppliedError when any key's case
+    has changed: a person has agreed to something else then."""
+    try:
+        again = work.plan(work.look())
+    except BadDataError as error:
+        raise NotAppliedError(f"nothing was changed: {error.message}", error.hint) from error
+    found = difference(plan, again)
+    if found is not None:
+        raise NotAppliedError(
+            f"nothing was changed: {found}", "run the same again to see how things stand now"
+        )
+
+
+def difference(plan: ChangePlan, again: ChangePlan) -> str | None:
+    """Why the plan does not hold any more; None: it does. Pure."""
+    if again.uid != plan.uid:
+        return f"Node {plan.node} has been made anew meanwhile"
+    if again.boot_id != plan.boot_id:
+        return f"the evidence on Node {plan.node} is not what it was: {'; '.join(again.notes)}"
+    now = {row.resource: row for row in again.rows}
+    for row in plan.changing:
+        found = now.get(row.resource)
+        if found is None or found.verdict is not Verdict.CHANGE:
+            why = found.reason if found is not None else "the Node has no such key any more"
+            return f"{row.resource} is another case by now: {why}"
+    before = {change for patch in plan.patches for change in patch.changes}
+    after = {change for patch in again.patches for change in patch.changes}
+    for change in sorted(before - after, key=lambda c: (c.resource, c.part)):
+        return f"{change.part} of {change.resource} is not {change.before or 'absent'} any more"
+    return None
+
+
+def _progress(record: UndoRecord, names: tuple[str, ...], *, undoing: bool) -> UndoRecord:
+    if not undoing:
+        return record._replace(state=UndoState.APPLIED)
+    undone = tuple(dict.fromkeys((*record.undone, *names)))
+    everything = {key.resource for key in record.keys} <= set(undone)
+    state = UndoState.UNDONE if everything else UndoState.APPLIED
+    return record._replace(state=state, undone=undone)
+
+
+def _verified(applied: list[AppliedChange], work: Work) -> tuple[KeyOutcome, ...]:
+    first = applied[0]
+    whole = first._replace(
+        changes=tuple(change for each in applied for change in each.changes),
+        gone_already=tuple(name for each in applied for name in each.gone_already),
+    )
+    seconds = window(whole, work.verify_seconds)
+    if seconds > 0:
+        work.tell(f"looking for {seconds:.0f} s whether it stays")
+    return verify(
+        lambda: work.api.get_node(whole.node), whole, seconds, sleep=work.sleep, now=work.now
+    )
