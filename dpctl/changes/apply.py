@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from dpctl.sources.connection import Answer
 
 _TRIES = 4
-"""Of one patch, where it was not applied for sure: told to wait, conflict, connection lost."""
+"""Of one patch that was surely not applied: a conflict; no answer, and the Node as it was."""
 _PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
 _UNSURE = (500, 502, 503, 504)
 """The server, or a proxy before it, failed: whether the patch went through is not said."""
 
@@ -86,8 +85,7 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
                 ) from failure
             if answer.status == 403:
                 raise _denied(failure, plan) from failure
-            if answer.status in (409, 429):  # surely not applied
-                _pause(answer)
+            if answer.status == 409:  # surely not applied; 429 has been waited for
                 continue
             if answer.status not in _UNSURE:
                 raise failure
@@ -97,12 +95,6 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
             return False
     assert failure is not None
     raise NotAppliedError(f"nothing was changed: {failure.message}", failure.hint) from failure
-
-
-def _pause(answer: Answer) -> None:
-    text = answer.headers.get("retry-after", "")
-    if text.isascii() and text.isdigit() and len(text) <= 6:
-        time.sleep(min(float(text), _LONGEST_PAUSE))
 
 
 def _believe(api: Api, answer: Answer, plan: ChangePlan, patch: Patch) -> None:

@@ -177,7 +177,7 @@ class _Planner:
         users = self._users(resource)
         if (serving or users) and not self.wanted.force_in_use:
             if serving:
-                return Verdict.REFUSE, *_served_words(self.wanted, found, state), False
+                return Verdict.REFUSE, *_served_words(found, state), False
             step = "delete these pods first (or wait until they have ended)"
             return Verdict.REFUSE, f"in use: {users}", step, False
         if self.evidence.unclaimed:
@@ -188,8 +188,11 @@ class _Planner:
                 "restart that plugin so that it registers anew, or stop it: dpctl plugins",
                 False,
             )
-        why = "; ".join((*found.evidence, *([f"in use: {users}"] if users else [])))
-        return Verdict.CHANGE, why, None, serving or bool(users)
+        why = [summary(found, state)]
+        if state is ResourceState.UNKNOWN:
+            why = ["on your word that its plugin is gone for good (--assume-gone)"]
+        why += [f"in use: {users}"] if users else []
+        return Verdict.CHANGE, "; ".join(why), None, serving or bool(users)
 
     def _on_node(self, resource: str) -> bool:
         return resource in self.node.capacity or resource in self.node.allocatable
@@ -201,16 +204,16 @@ class _Planner:
         if state is ResourceState.GRACE:
             return (Verdict.WAIT, *self._grace(found))
         if state is ResourceState.DRA:
-            return Verdict.REFUSE, "; ".join(found.evidence), "dpctl resources -o wide"
+            return Verdict.REFUSE, summary(found, state), "dpctl resources -o wide"
         if state is ResourceState.UNKNOWN:
             return self._unknown(resource, found)
         included = INCLUDE.get(state) if isinstance(state, ResourceState) else None
         if self.wanted.action is Action.PRUNE:
             if state in _SERVED:
-                return Verdict.KEEP, "; ".join(found.evidence), None
+                return Verdict.KEEP, summary(found, state), None
             if included is not None and included not in self.wanted.include:
                 step = f"prune takes it with --include {included}"
-                return Verdict.KEEP, "; ".join(found.evidence), step
+                return Verdict.KEEP, summary(found, state), step
         if included in ("malformed", "foreign") and self.evidence.here and not self.evidence.local:
             return Verdict.REFUSE, self.evidence.why_not or "", self.evidence.hint
         unclear = found.connected is None or found.served is None
@@ -294,15 +297,30 @@ def _state(resource: str, found: ResourceRow | None, evidence: Evidence) -> Reso
     return found.state
 
 
-def _served_words(
-    wanted: Removal, found: ResourceRow, state: ResourceState | str
-) -> tuple[str, str]:
-    words = "; ".join(found.evidence)
+def _served_words(found: ResourceRow, state: ResourceState | str) -> tuple[str, str]:
     if state is ResourceState.UNREGISTERED:
         step = "restart its plugin so that it registers, or stop it and run again"
     else:
         step = "stop its plugin, then wait five minutes: dpctl node remove NAME --wait"
-    return f"a plugin serves it: {words}", step
+    return summary(found, state), step
+
+
+def summary(found: ResourceRow, state: ResourceState | str) -> str:
+    """The state's case in half a sentence; the row's evidence has the rest."""
+    where = ", ".join(found.endpoints) or "a socket"
+    guess = " (inferred)" if found.endpoints_inferred else ""
+    if state is ResourceState.UNREGISTERED:
+        return f"a plugin serves it on {where}{guess}, unregistered"
+    if state in _SERVED:
+        return f"a plugin serves it on {where}{guess}"
+    if state is ResourceState.STALE:
+        return "nobody tracks or serves it"
+    if state is ResourceState.GHOST:
+        return "nobody tracks or serves it: pods are sent to nothing"
+    if not found.evidence:
+        return str(state)
+    first = state in (ResourceState.DRA, ResourceState.UNKNOWN)
+    return found.evidence[0 if first else -1]
 
 
 def waiting_pods(snap: Snapshot, resource: str) -> tuple[str, ...]:

@@ -137,3 +137,18 @@ def _verified(applied: list[AppliedChange], work: Work) -> tuple[KeyOutcome, ...
     return verify(
         lambda: work.api.get_node(whole.node), whole, seconds, sleep=work.sleep, now=work.now
     )
+
+
+def restricted(plan: ChangePlan, names: tuple[str, ...]) -> ChangePlan:
+    """Only what a person has agreed to: a key that became removable meanwhile stays. Pure."""
+    rows = tuple(
+        row
+        if row.resource in names or row.verdict is not Verdict.CHANGE
+        else row._replace(verdict=Verdict.KEEP, reason="it was no case for removal when you agreed")
+        for row in plan.rows
+    )
+    patches = tuple(
+        patch._replace(changes=tuple(c for c in patch.changes if c.resource in names))
+        for patch in plan.patches
+    )
+    return plan._replace(rows=rows, patches=tuple(p for p in patches if p.changes))

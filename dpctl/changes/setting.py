@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpctl import names
 from dpctl.changes.evidence import Evidence, evidence_of
-from dpctl.changes.removal import NATIVE, notes_of, waiting_pods
+from dpctl.changes.removal import NATIVE, notes_of, summary, waiting_pods
 from dpctl.errors import BadDataError, UsageError
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
@@ -44,9 +44,12 @@ def parse_setting(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def plan_set(snap: Snapshot, resource: str, count: int, *, manager: str = "dpctl") -> ChangePlan:
+def plan_set(
+    snap: Snapshot, resource: str, count: int, *, manager: str = "dpctl", ours: bool = False
+) -> ChangePlan:
     """One row; refused for names that a plugin serves or the kubelet tracks. 0 on a Ghost is taken
-    under `dpctl-kubelet`: it stays the kubelet's.
+    under `dpctl-kubelet`: it stays the kubelet's. `ours`: it was set before (`--keep`), so that a 0
+    which the kubelet wrote over it is a loss, not a left-over.
 
     Raises BadDataError for a snapshot without a Node.
     """
@@ -56,7 +59,7 @@ def plan_set(snap: Snapshot, resource: str, count: int, *, manager: str = "dpctl
     joined = Devices(snap)
     evidence = evidence_of(snap, joined)
     found = next((r for r in resource_rows(snap, joined) if r.resource == resource), None)
-    verdict, reason, step = _verdict(node, resource, count, found, evidence)
+    verdict, reason, step = _verdict(node, resource, count, found, evidence, ours)
     row = PlanRow(
         resource=resource,
         state=NATIVE if names.is_native(resource) else str(found.state) if found else "-",
@@ -102,20 +105,25 @@ def is_kubelets(node: Node, resource: str) -> bool:
 
 
 def _verdict(
-    node: Node, resource: str, count: int, found: ResourceRow | None, evidence: Evidence
+    node: Node,
+    resource: str,
+    count: int,
+    found: ResourceRow | None,
+    evidence: Evidence,
+    ours: bool,
 ) -> tuple[Verdict, str, str | None]:
     if names.is_native(resource):
         return Verdict.REFUSE, "it is Kubernetes' own: the kubelet measures it", "leave it alone"
     on_node = resource in node.capacity or resource in node.allocatable
     if found is not None:
         if found.connected or found.served:
-            words = f"a plugin serves it: {'; '.join(found.evidence)}"
+            words = summary(found, found.state)
             return Verdict.REFUSE, words, "the plugin tells how many there are; choose another name"
         if found.tracked:
             words = "the kubelet still tracks it and would write its own number"
             return Verdict.REFUSE, words, "wait until it has let go: dpctl resources"
         if found.state in (ResourceState.DRA, ResourceState.MALFORMED):
-            return Verdict.REFUSE, "; ".join(found.evidence), "choose another name"
+            return Verdict.REFUSE, summary(found, found.state), "choose another name"
     if not on_node:
         return Verdict.CHANGE, "the Node has no such key yet", None
     now = (node.capacity.get(resource), node.allocatable.get(resource))
@@ -124,13 +132,16 @@ def _verdict(
     if not is_kubelets(node, resource):
         owners = ", ".join((node.owners or {}).get(resource, ())) or "nobody"
         return Verdict.CHANGE, f"its owner is {owners}, which may write it again", None
+    zero = all(number_of(text or "0") == 0 for text in now)
+    if ours and zero:
+        return Verdict.CHANGE, "the kubelet wrote 0 over it", None
     if not evidence.local:
         words = f"the key is the kubelet's, and {evidence.why_not}"
         return Verdict.REFUSE, words, evidence.hint
     if evidence.unclaimed:
         words = f"which resource {', '.join(evidence.unclaimed[:3])} serves is not known for sure"
         return Verdict.REFUSE, words, "restart that plugin, or stop it: dpctl plugins"
-    if count > 0:
-        words = f"the kubelet left it behind ({'; '.join(found.evidence if found else ())})"
+    if count > 0 and not zero:
+        words = "it is a left-over of the kubelet above 0, and nobody behind it"
         return Verdict.REFUSE, words, f"remove it first: dpctl node remove {resource}"
-    return Verdict.CHANGE, "; ".join(found.evidence if found else ()), None
+    return Verdict.CHANGE, summary(found, found.state) if found else "nobody serves it", None

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpctl import names, quantity
 from dpctl.changes.evidence import evidence_of
-from dpctl.changes.removal import NATIVE, notes_of, waiting_pods
+from dpctl.changes.removal import NATIVE, notes_of, summary, waiting_pods
 from dpctl.changes.setting import KUBELETS_MANAGER, is_kubelets
 from dpctl.errors import BadDataError
 from dpctl.inventory.devices import Devices
@@ -29,6 +29,16 @@ from dpctl.text import shorten
 
 VERSION = 1
 _KIND = "NodeUndo"
+_KEYS = {
+    "resource": "resource",
+    "capacity_before": "capacityBefore",
+    "allocatable_before": "allocatableBefore",
+    "capacity_after": "capacityAfter",
+    "allocatable_after": "allocatableAfter",
+    "owners": "owners",
+    "kubelets": "kubelets",
+}
+"""Field of an `UndoKey` to its JSON key."""
 
 
 def record_of(plan: ChangePlan, server: str, at: float, node: Node) -> UndoRecord:
@@ -65,7 +75,9 @@ def encode_record(record: UndoRecord) -> bytes:
         "created": record.created,
         "state": str(record.state),
         "undone": list(record.undone),
-        "keys": [key._asdict() for key in record.keys],
+        "keys": [
+            {_KEYS[name]: value for name, value in key._asdict().items()} for key in record.keys
+        ],
     }
     return json.dumps(document, indent=1).encode() + b"\n"
 
@@ -99,10 +111,10 @@ def _key(item: Any) -> UndoKey:
         raise TypeError("kubelets is no boolean")
     return UndoKey(
         _text(item["resource"]),
-        _amount(item["capacity_before"]),
-        _amount(item["allocatable_before"]),
-        _amount(item["capacity_after"]),
-        _amount(item["allocatable_after"]),
+        _amount(item["capacityBefore"]),
+        _amount(item["allocatableBefore"]),
+        _amount(item["capacityAfter"]),
+        _amount(item["allocatableAfter"]),
         owners=None if owners is None else tuple(_text(owner) for owner in owners),
         kubelets=item["kubelets"],
     )
@@ -214,7 +226,7 @@ def _verdict(
         words = "the Node has been made anew since: its keys are not those of then"
         return Verdict.REFUSE, words, "dpctl resources shows what it has now"
     if row is not None and (row.connected or row.served):
-        words = f"a plugin serves it: {'; '.join(row.evidence)}"
+        words = summary(row, row.state)
         return Verdict.REFUSE, words, "nothing is to be put back: the plugin tells how many"
     if row is not None and row.state is ResourceState.GRACE:
         return Verdict.REFUSE, "the kubelet tracks it, and writes it itself", "dpctl resources"

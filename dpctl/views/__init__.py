@@ -24,6 +24,7 @@ from dpctl.inventory.rows import (
 )
 from dpctl.model import EnvRow
 from dpctl.text import natural_key
+from dpctl.views.changes import CHANGES
 from dpctl.views.nodes import NODE_RESOURCES
 
 _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
@@ -364,6 +365,7 @@ VIEWS: tuple[View[Any], ...] = (
     PLUGINS,
     USERS,
     NODE_RESOURCES,
+    CHANGES,
     ENVIRONMENT,
 )
 """Every kind of document, for `dpctl schema`."""

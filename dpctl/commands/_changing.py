@@ -1,0 +1,288 @@
+"""What the commands that change a Node share: options, the look before and the last one, the
+prompt, and how a report ends. What may be changed is decided in `changes`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpctl import streams
+from dpctl.commands._reading import INVENTORY
+from dpctl.errors import DpctlError, ExitCode, UnreachableError, UsageError
+from dpctl.model import Snapshot, Source, SourceRow
+from dpctl.model.changes import ChangePlan, KeyOutcome, Outcome, Verdict, change_rows
+from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, duration
+
+if TYPE_CHECKING:
+    from dpctl.env import Env
+    from dpctl.model.changes import UndoRecord
+    from dpctl.sources.apiserver import Api
+
+CHANGES_GROUPS = (OUTPUT, PLACES, CLUSTER, READING)
+Planner = Callable[[Snapshot], ChangePlan]
+_PASSING_LOOKS = 3
+_PASSING_SECONDS = 0.3
+DRY_RUN = ("none", "client", "server")
+_LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
+_WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.ALLOCATABLE, Source.POD_NAMES}
+
+
+def _window(text: str) -> float:
+    return 0.0 if text in ("0", "0s") else duration(text)
+
+
+DryRun = Annotated[
+    str,
+    typer.Option(
+        "--dry-run",
+        metavar="none|client|server",
+        help="client: only plan; server: have the API server check it; nothing is changed.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
+Verify = Annotated[
+    float | None,
+    typer.Option(
+        "--verify",
+        metavar="DURATION",
+        parser=_window,
+        help="How long to look whether it stays; 0: not at all. (two status periods)",
+    ),
+]
+FieldManager = Annotated[
+    str,
+    typer.Option("--field-manager", metavar="NAME", help="Who the change is said to be by."),
+]
+UndoFile = Annotated[
+    str | None,
+    typer.Option(
+        "--undo-file", metavar="FILE", help="Where to keep what goes, instead of dpctl's own place."
+    ),
+]
+
+
+def check_dry_run(value: str) -> None:
+    """Raises UsageError."""
+    if value not in DRY_RUN:
+        raise UsageError(f"--dry-run {value!r}: not one of {', '.join(DRY_RUN)}")
+
+
+class Session:
+    """One run of a changing command: where it looks, and what it saw last."""
+
+    def __init__(self, common: Common) -> None:
+        from dpctl.env import find_env
+
+        self.common = common
+        self.options = common.output
+        self.env: Env = find_env(common.settings)
+        if not self.env.live:
+            raise UsageError(
+                "a bundle cannot be changed", "leave out --from, and run on the node itself"
+            )
+        self._api: Api | None = None
+        self.snap: Snapshot | None = None
+
+    @property
+    def api(self) -> Api:
+        if self._api is None:
+            from dpctl.sources.apiserver import connect
+
+            self._api = connect(self.env)
+        return self._api
+
+    def look(self) -> Snapshot:
+        """Everything, read once. Raises the error of the Node where it could not be read."""
+        from dpctl.collect import collect
+
+        snap = collect(self.env, _WANT, again=True)
+        for _ in range(_PASSING_LOOKS):
+            if not _in_passing(snap):
+                break
+            time.sleep(_PASSING_SECONDS)
+            snap = collect(self.env, _WANT, again=True)
+        if snap.node is None:
+            raise _no_node(snap.source(Source.NODE))
+        if self.common.verbose and self.snap is None:
+            for row in snap.sources:
+                streams.note(f"{row.name} {row.state}{f': {row.reason}' if row.reason else ''}")
+        self.snap = snap
+        return snap
+
+    def last_look(self) -> Snapshot:
+        """Everything anew, and then the machine's own tables once more: they take milliseconds,
+        the API server may take seconds, and what was read first is then seconds old."""
+        from dpctl.collect import collect
+
+        snap = self.look()
+        if snap.sockets is None or snap.checkpoint is None:
+            return snap  # nothing here counts
+        late = collect(self.env, _LOCAL, again=True)
+        rows = {row.name: row for row in (*snap.sources, *late.sources)}
+        self.snap = snap._replace(
+            sources=tuple(rows.values()),
+            checkpoint=late.checkpoint,
+            directory=late.directory,
+            sockets=late.sockets,
+            processes=late.processes,
+            kubelets=late.kubelets,
+        )
+        return self.snap
+
+    # -- talking
+
+    def show(self, plan: ChangePlan) -> None:
+        """The plan, before a person is asked: on stdout where tables go there, else on stderr."""
+        import sys
+
+        from dpctl import output
+        from dpctl.documents import Envelope
+        from dpctl.output import OutputOptions
+        from dpctl.views.changes import CHANGES
+
+        table = self.options.is_table
+        options = self.options if table else OutputOptions()
+        stream = sys.stdout if table else sys.stderr
+        rows = change_rows(plan)
+        output.write(rows, CHANGES, options=options, snapshot_meta=Envelope(), stream=stream)
+        if not rows:
+            streams.plain("nothing to do: the Node has no such extended resource")
+        stream.flush()
+        for note in plan.notes:
+            streams.say("note", note)
+        for row in plan.rows:
+            if row.verdict in (Verdict.REFUSE, Verdict.WAIT) and row.next_step:
+                streams.say("hint", f"{row.resource}: {row.next_step}")
+
+    def confirm(self, question: str, yes: bool) -> bool:
+        """Whether to go on. Raises UsageError where nobody can be asked."""
+        import sys
+
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise UsageError(
+                "nobody can be asked here (standard input is no terminal)",
+                "--yes does it without asking; --dry-run=client only shows the plan",
+            )
+        return typer.confirm(question, default=False, err=True)
+
+    def report(
+        self, plan: ChangePlan, outcomes: tuple[KeyOutcome, ...], undo_file: str | None
+    ) -> None:
+        """What was done: a line a key, or the rows as a document."""
+        from dpctl import output
+        from dpctl.documents import Envelope
+        from dpctl.text import escape
+        from dpctl.views.changes import CHANGES
+
+        if not self.options.is_table:
+            rows = change_rows(plan, outcomes, undo_file)
+            meta = Envelope.of(self.snap) if self.snap is not None else Envelope()
+            output.write(rows, CHANGES, options=self.options, snapshot_meta=meta)
+        elif outcomes:
+            said = _PAST.get(plan.action, "changed")
+            lines = [
+                f"node/{plan.node} {escape(o.resource)} {_WORDS[o.outcome].format(done=said)}"
+                for o in outcomes
+            ]
+            output.write_text("\n".join(lines))
+        for outcome in outcomes:
+            if outcome.outcome in (Outcome.CAME_BACK, Outcome.UNVERIFIED) and outcome.detail:
+                text = f"{outcome.resource}: {outcome.detail}"
+                say = streams.warn if outcome.outcome is Outcome.UNVERIFIED else _error
+                say(text, outcome.next_step)
+
+
+def _in_passing(snap: Snapshot) -> bool:
+    """Whether somewhere on the machine a process came or went while its listener was looked up: the
+    directory of that cannot be told then, and it would count as a plugin's."""
+    from dpctl.inventory.connections import Connections
+
+    return snap.sockets is not None and any(not x.certain for x in Connections(snap).unclaimed())
+
+
+_PAST = {"remove": "removed", "prune": "removed", "set": "set", "undo": "put back"}
+_WORDS = {
+    Outcome.CHANGED: "{done}",
+    Outcome.UNVERIFIED: "{done} (not verified)",
+    Outcome.CAME_BACK: "{done}, and undone by somebody",
+    Outcome.NOT_APPLIED: "not {done}",
+    Outcome.DRY_RUN: "{done} (server dry run)",
+    Outcome.GONE_ALREADY: "{done} already",
+}
+
+
+def _error(message: str, hint: str | None) -> None:
+    streams.say("error", message, hint)
+
+
+def exit_code(
+    plan: ChangePlan, outcomes: tuple[KeyOutcome, ...], verified: bool = True
+) -> ExitCode:
+    """6: something named was refused, or came back; 3: nobody could look whether it stayed."""
+    found = {outcome.outcome for outcome in outcomes}
+    if plan.refused or found & {Outcome.CAME_BACK, Outcome.NOT_APPLIED}:
+        return ExitCode.NOT_APPLIED
+    if verified and Outcome.UNVERIFIED in found:
+        return ExitCode.UNREACHABLE
+    return ExitCode.OK
+
+
+def _no_node(row: SourceRow | None) -> DpctlError:
+    if row is None:
+        return UnreachableError("no Node was read", "dpctl env shows which API server is asked")
+    error = DpctlError(row.reason or "the Node was not read", row.hint)
+    error.code = ExitCode(row.code or ExitCode.UNREACHABLE)
+    return error
+
+
+def server_dry_run(session: Session, plan: ChangePlan) -> int:
+    """Have the API server check the plan."""
+    from dpctl.changes.apply import apply_plan
+    from dpctl.changes.verify import judge
+
+    applied = apply_plan(session.api, plan, dry_run=True)
+    outcomes = judge(None, applied, final=False)
+    session.report(plan, outcomes, None)
+    return exit_code(plan, outcomes)
+
+
+def finish(
+    session: Session,
+    plan: ChangePlan,
+    planner: Planner,
+    verify: float | None,
+    undo_file: str | None,
+    *,
+    record: tuple[str, UndoRecord] | None = None,
+) -> int:
+    """Carry out what was agreed to, and report. `record`: what is undone."""
+    import os
+
+    from dpctl.changes.run import Work, carry_out
+    from dpctl.changes.undo_file import undo_directory
+
+    assert session.snap is not None
+    node = session.snap.node
+    assert node is not None
+    if not plan.changing:
+        session.report(plan, (), None)
+        return exit_code(plan, ())
+    work = Work(
+        api=session.api,
+        look=session.last_look,
+        plan=planner,
+        verify_seconds=verify,
+        undo_directory=undo_directory(session.env, dict(os.environ)),
+        undo_file=undo_file,
+        record=record,
+        tell=lambda text: streams.say("note", text),
+    )
+    done = carry_out(plan, node, work)
+    session.report(plan, done.outcomes, done.undo_file)
+    return exit_code(plan, done.outcomes, verified=verify != 0)

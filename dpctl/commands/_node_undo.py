@@ -1,0 +1,123 @@
+"""`dpctl node undo`: put back what a change of this Node took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpctl import streams
+from dpctl.commands._changing import (
+    CHANGES_GROUPS,
+    DryRun,
+    FieldManager,
+    Session,
+    Verify,
+    Yes,
+    check_dry_run,
+    exit_code,
+    finish,
+    server_dry_run,
+)
+from dpctl.errors import ExitCode, FoundError
+from dpctl.model import Node, Snapshot
+from dpctl.model.changes import ChangePlan, UndoState
+from dpctl.options import Common, declare
+
+if TYPE_CHECKING:
+    from dpctl.model.changes import UndoRecord
+
+
+@declare(
+    *CHANGES_GROUPS,
+    examples="""
+    # The last change of this node
+    dpctl node undo
+    # What that would be
+    dpctl node undo --dry-run=client
+    # A change of another day
+    dpctl node undo /var/lib/dpctl/undo/000007-worker-0-prune.json
+    """,
+)
+def undo(
+    common: Common,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="An undo file; none: that of the last change.",
+            show_default=False,
+        ),
+    ] = None,
+    restore_value: Annotated[
+        bool,
+        typer.Option(
+            "--restore-value", help="The kubelet's numbers above 0, too; pods will be sent to them."
+        ),
+    ] = False,
+    dry_run: DryRun = "none",
+    yes: Yes = False,
+    verify: Verify = None,
+    field_manager: FieldManager = "dpctl",
+) -> int | None:
+    """Put back what the last change of this Node took away or set.
+
+    Only on the same Node object, only keys that are still as the change left them, and none that a
+    plugin serves by now. What was the kubelet's goes back under the name dpctl-kubelet, the rest
+    under dpctl. A number above 0 that the kubelet had written goes back as 0, since there is no
+    plugin behind it: --restore-value puts back the number itself.
+    """
+    from dpctl.changes.undo_record import plan_undo
+
+    check_dry_run(dry_run)
+    session = Session(common)
+    node = session.look().node
+    assert node is not None
+    path, record = _record(session, node, file)
+
+    def planner(snap: Snapshot) -> ChangePlan:
+        return plan_undo(snap, record, restore_value=restore_value, manager=field_manager)
+
+    assert session.snap is not None
+    plan = planner(session.snap)
+    streams.say("note", f"undoing {record.action} of {_when(record)} ({path})")
+    session.show(plan)
+    if dry_run == "client" or not plan.changing:
+        session.report(plan, (), None)
+        return exit_code(plan, ())
+    if dry_run == "server":
+        return server_dry_run(session, plan)
+    question = f"Put back {len(plan.changing)} keys on node/{plan.node}?"
+    if not session.confirm(question, yes):
+        streams.plain("nothing was changed")
+        return ExitCode.NOT_APPLIED
+    return finish(session, plan, planner, verify, None, record=(path, record))
+
+
+def _record(session: Session, node: Node, file: str | None) -> tuple[str, UndoRecord]:
+    """The file named, else the last change that took something. Raises FoundError for none."""
+    import os
+
+    from dpctl.changes.undo_file import read_undo, undo_directory, undo_records
+    from dpctl.changes.undo_record import took_nothing
+
+    if file is not None:
+        return file, read_undo(file)
+    directory = undo_directory(session.env, dict(os.environ))
+    for path, record in undo_records(directory, node.name):
+        if record.state in (UndoState.UNDONE, UndoState.NOT_APPLIED):
+            continue
+        if record.state is UndoState.PLANNED and took_nothing(node, record):
+            streams.say("note", f"{path} was planned and never carried out: passed over")
+            continue
+        return path, record
+    raise FoundError(
+        f"there is no change of node/{node.name} to undo in {directory}",
+        "name the file: dpctl node undo FILE; it was told when the change was made",
+    )
+
+
+def _when(record: UndoRecord) -> str:
+    from dpctl.documents import rfc3339
+
+    return rfc3339(round(record.created)) or "an unknown time"
