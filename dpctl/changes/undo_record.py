@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from dpctl import names, quantity
@@ -203,6 +204,22 @@ def plan_undo(
         period=status_period(snap),
         kubelet_manager=node.kubelet_manager,
     )
+
+
+def last_to_undo(
+    node: Node, records: Sequence[tuple[str, UndoRecord]]
+) -> tuple[tuple[str, UndoRecord] | None, tuple[str, ...]]:
+    """Of records, the last one first: the first that took something and has not been undone; and
+    the paths of those passed over, which were planned and never reached the server."""
+    passed: list[str] = []
+    for path, record in records:
+        if record.state in (UndoState.UNDONE, UndoState.NOT_APPLIED):
+            continue
+        if record.state is UndoState.PLANNED and took_nothing(node, record):
+            passed.append(path)
+            continue
+        return (path, record), tuple(passed)
+    return None, tuple(passed)
 
 
 def took_nothing(node: Node, record: UndoRecord) -> bool:

@@ -21,7 +21,7 @@ from dpctl.commands._changing import (
 )
 from dpctl.errors import ExitCode, FoundError
 from dpctl.model import Node, Snapshot
-from dpctl.model.changes import ChangePlan, UndoState
+from dpctl.model.changes import ChangePlan
 from dpctl.options import Common, declare
 
 if TYPE_CHECKING:
@@ -99,18 +99,16 @@ def _record(session: Session, node: Node, file: str | None) -> tuple[str, UndoRe
     import os
 
     from dpctl.changes.undo_file import read_undo, undo_directory, undo_records
-    from dpctl.changes.undo_record import took_nothing
+    from dpctl.changes.undo_record import last_to_undo
 
     if file is not None:
         return file, read_undo(file)
     directory = undo_directory(session.env, dict(os.environ))
-    for path, record in undo_records(directory, node.name):
-        if record.state in (UndoState.UNDONE, UndoState.NOT_APPLIED):
-            continue
-        if record.state is UndoState.PLANNED and took_nothing(node, record):
-            streams.say("note", f"{path} was planned and never carried out: passed over")
-            continue
-        return path, record
+    found, passed = last_to_undo(node, undo_records(directory, node.name))
+    for path in passed:
+        streams.say("note", f"{path} was planned and never carried out: passed over")
+    if found is not None:
+        return found
     raise FoundError(
         f"there is no change of node/{node.name} to undo in {directory}",
         "name the file: dpctl node undo FILE; it was told when the change was made",

@@ -7,6 +7,7 @@ user typed then fails, which is why this matters.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dpctl import names, quantity
@@ -22,6 +23,11 @@ def canonical(value: Any) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         raise ValueError("quantities must be strings or numbers")
+    return _canonical_text(text)
+
+
+@lru_cache(4096)  # every status write passes all of a Node's amounts, the same few again and again
+def _canonical_text(text: str) -> str:
     number = quantity.parse(text)
     if text[-1:] == "i" and abs(number) >= 1024:
         return _binary(number)

@@ -7,6 +7,7 @@ import os
 import platform
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from dpctl import names, quantity
@@ -155,7 +156,10 @@ def _comparable(node: Json) -> Json:
     """Amounts as numbers: `1k` and `1000` are the same."""
     status = dict(node.get("status", node))
     for part in ("capacity", "allocatable"):
-        status[part] = {
-            name: str(quantity.parse(value)) for name, value in status.get(part, {}).items()
-        }
+        status[part] = {name: _amount(value) for name, value in status.get(part, {}).items()}
     return status
+
+
+@lru_cache(4096)
+def _amount(text: str) -> str:
+    return str(quantity.parse(text))
