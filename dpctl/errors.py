@@ -33,6 +33,8 @@ class DpctlError(Exception):
     """
 
     code = ExitCode.PEER
+    lines: tuple[str, ...] = ()
+    """To be shown below, one a line: a manifest to apply."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -37,6 +37,8 @@ def say(kind: str, message: str, hint: str | None = None) -> None:
 def report(error: DpctlError) -> int:
     """Say what failed (or was found) and what to do next. Returns the exit code it stands for."""
     say("error", error.message, error.hint)
+    for line in error.lines:
+        plain(line)
     return int(error.code)
 
 

@@ -56,6 +56,8 @@ class Right:
     """`nodes`, `nodes/status`."""
     group: str = ""
     name: str | None = None
+    namespace: str | None = None
+    """None: in every namespace (or the resource has none)."""
 
     def rule(self) -> str:
         """A rule of a ClusterRole that gives it."""
@@ -66,7 +68,10 @@ class Right:
 
     def __str__(self) -> str:
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {resource}" + (f" {self.name}" if self.name else "")
+        named = f" {self.name}" if self.name else ""
+        return f"{self.verb} {resource}{named}" + (
+            f" in {self.namespace}" if self.namespace else ""
+        )
 
 
 def connect(env: Env, *, connections: int | None = None, patience: float = 0.0) -> Api:
