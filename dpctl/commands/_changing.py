@@ -158,18 +158,15 @@ class Session:
             if row.verdict in (Verdict.REFUSE, Verdict.WAIT) and row.next_step:
                 streams.say("hint", f"{row.resource}: {row.next_step}")
 
-    def confirm(self, question: str, yes: bool) -> bool:
-        """Whether to go on. Raises UsageError where nobody can be asked."""
-        import sys
+    def preflight(self, node: str) -> None:
+        """Whether this user may change the Node, before a person is asked. Raises DeniedError with
+        the ClusterRole that is missing."""
+        from dpctl.sources.access import NODE_ROLE, preflight
+        from dpctl.sources.apiserver import Right
+        from dpctl.writes.node_status import right
 
-        if yes:
-            return True
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "nobody can be asked here (standard input is no terminal)",
-                "--yes does it without asking; --dry-run=client only shows the plan",
-            )
-        return typer.confirm(question, default=False, err=True)
+        read = (Right("get", "nodes"), Right("list", "pods"))
+        preflight(self.api, [right(node)], role=NODE_ROLE, node=node, besides=read)
 
     def report(
         self, plan: ChangePlan, outcomes: tuple[KeyOutcome, ...], undo_file: str | None
@@ -185,9 +182,9 @@ class Session:
             meta = Envelope.of(self.snap) if self.snap is not None else Envelope()
             output.write(rows, CHANGES, options=self.options, snapshot_meta=meta)
         elif outcomes:
-            said = _PAST.get(plan.action, "changed")
+            said = PAST.get(plan.action, "changed")
             lines = [
-                f"node/{plan.node} {escape(o.resource)} {_WORDS[o.outcome].format(done=said)}"
+                f"node/{plan.node} {escape(o.resource)} {WORDS[o.outcome].format(done=said)}"
                 for o in outcomes
             ]
             output.write_text("\n".join(lines))
@@ -206,8 +203,8 @@ def _in_passing(snap: Snapshot) -> bool:
     return snap.sockets is not None and any(not x.certain for x in Connections(snap).unclaimed())
 
 
-_PAST = {"remove": "removed", "prune": "removed", "set": "set", "undo": "put back"}
-_WORDS = {
+PAST = {"remove": "removed", "prune": "removed", "set": "set", "undo": "put back"}
+WORDS = {
     Outcome.CHANGED: "{done}",
     Outcome.UNVERIFIED: "{done} (not verified)",
     Outcome.CAME_BACK: "{done}, and undone by somebody",

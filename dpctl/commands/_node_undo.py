@@ -19,6 +19,7 @@ from dpctl.commands._changing import (
     finish,
     server_dry_run,
 )
+from dpctl.commands._confirm import confirm
 from dpctl.errors import ExitCode, FoundError
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import ChangePlan
@@ -85,10 +86,11 @@ def undo(
     if dry_run == "client" or not plan.changing:
         session.report(plan, (), None)
         return exit_code(plan, ())
+    session.preflight(plan.node)
     if dry_run == "server":
         return server_dry_run(session, plan)
     question = f"Put back {len(plan.changing)} keys on node/{plan.node}?"
-    if not session.confirm(question, yes):
+    if not confirm(question, yes):
         streams.plain("nothing was changed")
         return ExitCode.NOT_APPLIED
     return finish(session, plan, planner, verify, None, record=(path, record))

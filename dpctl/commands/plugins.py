@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpctl.commands._plugins_prune import prune
 from dpctl.errors import DpctlError
 from dpctl.inventory.rows import PluginRow
 from dpctl.model import Snapshot, Source
@@ -93,3 +94,6 @@ def _ask_the_node(env: Env, snap: Snapshot) -> Snapshot:
     found = collect(env, {Source.NODE, Source.DIRECTORY, Source.SOCKETS})
     asked = tuple(row for row in found.sources if row.name == Source.NODE)
     return snap._replace(node=found.node, sources=(*snap.sources, *asked))
+
+
+SUBCOMMANDS = {"prune": prune}

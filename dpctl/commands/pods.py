@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dpctl.commands._pod_names import matches, pattern
+from dpctl.commands._pods_prune import prune
 from dpctl.errors import DpctlError
 from dpctl.inventory.rows import ContainerRow, FailedPodRow
 from dpctl.model import Snapshot, Source
@@ -53,7 +55,7 @@ def command(
     checkpoint and the log directories; only -o wide, the documents, the full view and --failed ask
     the API server.
     """
-    patterns = [_pattern(text) for text in pods or ()]
+    patterns = [pattern(text) for text in pods or ()]
     if failed:
         return _failed(common, patterns)
     if _is_one_pod(common, patterns):
@@ -70,7 +72,7 @@ def _list(common: Common, patterns: list[str], everything: bool) -> int:
         return [
             row
             for row in container_rows(snap)
-            if _matches(common, patterns, row.namespace, row.pod or row.uid)
+            if matches(common, patterns, row.namespace, row.pod or row.uid)
         ]
 
     def rows(snap: Snapshot) -> Sequence[ContainerRow]:
@@ -100,7 +102,7 @@ def _failed(common: Common, patterns: list[str]) -> int:
         return [
             row
             for row in failed_pod_rows(snap)
-            if _matches(common, patterns, row.namespace, row.pod)
+            if matches(common, patterns, row.namespace, row.pod)
         ]
 
     def check(_snap: Snapshot, shown: Sequence[FailedPodRow]) -> DpctlError | None:
@@ -110,7 +112,7 @@ def _failed(common: Common, patterns: list[str]) -> int:
     return answer(common, Question(FAILED_PODS, _CLUSTER, (Source.PODS,), rows, check))
 
 
-def _describe(common: Common, pattern: str) -> int:
+def _describe(common: Common, wanted: str) -> int:
     from dpctl import output
     from dpctl.commands._pod_text import pod_text
     from dpctl.commands._reading import finish, look, not_found
@@ -123,10 +125,10 @@ def _describe(common: Common, pattern: str) -> int:
     rows = [
         row
         for row in container_rows(snap)
-        if _matches(common, [pattern], row.namespace, row.pod or row.uid)
+        if matches(common, [wanted], row.namespace, row.pod or row.uid)
     ]
     if not rows:
-        error = not_found("pod", [pattern], ())
+        error = not_found("pod", [wanted], ())
         assert error is not None
         raise error
     output.write_text(pod_text(snap, rows))
@@ -140,18 +142,4 @@ def _is_one_pod(common: Common, patterns: list[str]) -> bool:
     return single and not common.watch and not common.quiet and common.output.format == "table"
 
 
-def _pattern(text: str) -> str:
-    """`pod/NAME` is how a pod is named that is called like a subcommand."""
-    return text.removeprefix("pod/").removeprefix("pods/")
-
-
-def _matches(
-    common: Common, patterns: Sequence[str], namespace: str | None, pod: str | None
-) -> bool:
-    from dpctl.text import matches_any
-
-    wanted = None if common.all_namespaces else common.namespace
-    if wanted is not None and namespace != wanted:
-        return False
-    names = (pod or "", f"{namespace}/{pod}")
-    return not patterns or any(matches_any(name, patterns) for name in names)
+SUBCOMMANDS = {"prune": prune}

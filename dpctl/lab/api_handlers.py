@@ -307,18 +307,29 @@ class Handlers:
         options: Json = call.json() if call.body and request.subresource == "" else {}
         uid = str((options.get("preconditions") or {}).get("uid") or "")
         grace = call.query.get("gracePeriodSeconds", options.get("gracePeriodSeconds"))
-        bound = request.resource == "pods" and bool(old.get("spec", {}).get("nodeName"))
-        if dry_run:
+        pod = request.resource == "pods"
+        bound = pod and bool(old.get("spec", {}).get("nodeName"))
+        # What has run its course needs no kubelet to end it.
+        ended = pod and old.get("status", {}).get("phase") in ("Failed", "Succeeded")
+        found = old["metadata"].get("uid", "")
+        if uid and found != uid:
+            details = {"name": request.name, "kind": request.resource}
+            text = f"UID in precondition: {uid}, UID in object meta: {found}"
+            message = (
+                f'Operation cannot be fulfilled on {request.resource} "{request.name}": '
+                f"the UID in the precondition ({uid}) does not match the UID in record ({found}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise ApiError(409, "Conflict", f"{message}: {text}", details)
+        if dry_run or "All" in (options.get("dryRun") or []):
             return old
-        if not bound or str(grace) == "0":
+        if not bound or ended or str(grace) == "0":
             return self.store.delete(request.resource, request.name, request.namespace, uid=uid)
 
         def mark(pod: Json) -> Json:
             pod["metadata"].setdefault("deletionTimestamp", timestamp())
             return pod
 
-        if uid and old["metadata"].get("uid") != uid:
-            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
         return self.store.update(
             "pods", request.name, mark, namespace=request.namespace, manager=call.manager
         )

@@ -15,6 +15,8 @@ from dpctl.sources.apiserver import Api, NotFoundError, Right
 from dpctl.sources.json_fields import Field, parse_json
 from dpctl.text import shorten
 
+NODE_ROLE = "dpctl-node-changes"
+"""Name of the ClusterRole for changing Nodes, in messages and in the manual."""
 _CREATED = (200, 201)
 _REVIEWS = "/apis/authentication.k8s.io/{}/selfsubjectreviews"
 # v1 since Kubernetes 1.28, v1beta1 in 1.27; older servers do not tell.
@@ -73,9 +75,17 @@ def may(api: Api, right: Right) -> bool:
     return _post(api, _ACCESS, {**document, "spec": spec}).at("status", "allowed").flag()
 
 
-def preflight(api: Api, rights: Sequence[Right], *, role: str, node: str | None = None) -> Identity:
+def preflight(
+    api: Api,
+    rights: Sequence[Right],
+    *,
+    role: str,
+    node: str | None = None,
+    besides: Sequence[Right] = (),
+) -> Identity:
     """Whether all of it may be done, before any of it is. `node`: the one Node to be changed; None:
-    many, or none at all. `role`: name of the ClusterRole that the message offers.
+    many, or none at all. `role`: name of the ClusterRole that the message offers; it has the rights
+    `besides`, too, which have been used already.
 
     Raises MissingRightsError with the ClusterRole that gives every right and its binding, and
     DeniedError for a node's own credentials where another Node is to be changed.
@@ -98,7 +108,7 @@ def preflight(api: Api, rights: Sequence[Right], *, role: str, node: str | None 
         "have an administrator apply this (kubectl apply -f -), or use other credentials with"
         " --kubeconfig, --context or --as",
     )
-    error.lines = tuple(cluster_role(role, rights, me).splitlines())
+    error.lines = tuple(cluster_role(role, (*besides, *rights), me).splitlines())
     raise error
 
 

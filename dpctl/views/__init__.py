@@ -25,6 +25,7 @@ from dpctl.inventory.rows import (
 from dpctl.model import EnvRow
 from dpctl.text import natural_key
 from dpctl.views.changes import CHANGES
+from dpctl.views.leftovers import POD_CHANGES, SOCKET_CHANGES
 from dpctl.views.nodes import NODE_RESOURCES
 
 _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
@@ -366,6 +367,8 @@ VIEWS: tuple[View[Any], ...] = (
     USERS,
     NODE_RESOURCES,
     CHANGES,
+    SOCKET_CHANGES,
+    POD_CHANGES,
     ENVIRONMENT,
 )
 """Every kind of document, for `dpctl schema`."""
