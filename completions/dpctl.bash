@@ -22,15 +22,27 @@ _dpctl_spec() { # PATH: what may follow this command
         arguments=('resources' '...')
         ;;
     'pods')
-        commands=()
+        commands=(prune)
         options=(--failed --all -h --help -n --namespace -A --all-namespaces -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-n]='namespaces' [--namespace]='namespaces' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('pods' '...')
         ;;
-    'plugins')
+    'pods prune')
         commands=()
+        options=(--failed --dry-run -y --yes -h --help -n --namespace -A --all-namespaces -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--dry-run]='text' [-n]='namespaces' [--namespace]='namespaces' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        arguments=('pods' '...')
+        ;;
+    'plugins')
+        commands=(prune)
         options=(--all -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        arguments=('endpoints' '...')
+        ;;
+    'plugins prune')
+        commands=()
+        options=(--dry-run -y --yes -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('endpoints' '...')
         ;;
     'node')
@@ -41,20 +53,20 @@ _dpctl_spec() { # PATH: what may follow this command
         ;;
     'node set')
         commands=()
-        options=(--keep --dry-run -y --yes --verify --field-manager --undo-file -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--dry-run]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        options=(--keep --dry-run -y --yes --verify --field-manager --undo-file --all-nodes -l --selector --field-selector --parallel --resume -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--dry-run]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-l]='text' [--selector]='text' [--field-selector]='text' [--parallel]='text' [--resume]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('resources')
         ;;
     'node remove')
         commands=()
-        options=(--dry-run -y --yes --wait --timeout --verify --force-in-use --assume-gone --field-manager --undo-file -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        options=(--dry-run -y --yes --wait --timeout --verify --force-in-use --assume-gone --field-manager --undo-file --all-nodes -l --selector --field-selector --parallel --resume -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-l]='text' [--selector]='text' [--field-selector]='text' [--parallel]='text' [--resume]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('resources' '...')
         ;;
     'node prune')
         commands=()
-        options=(--match --include --dry-run -y --yes --wait --timeout --verify --field-manager --undo-file -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--match]='text' [--include]='text' [--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        options=(--match --include --dry-run -y --yes --wait --timeout --verify --field-manager --undo-file --all-nodes -l --selector --field-selector --parallel --resume -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--match]='text' [--include]='text' [--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-l]='text' [--selector]='text' [--field-selector]='text' [--parallel]='text' [--resume]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
         ;;
     'node undo')

@@ -27,14 +27,26 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     ),
     'pods': (
         'What each container holds: devices, CPUs, memory, claims',
-        (),
+        ('prune',),
         {'--failed': '', '--all': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('pods', '...'),
+    ),
+    'pods prune': (
+        'Delete the pods that the kubelet rejected at admission on this Node',
+        (),
+        {'--failed': '', '--dry-run': 'text', '-y': '', '--yes': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('pods', '...'),
     ),
     'plugins': (
         'Which plugins are alive, registered, orphaned or dead',
-        (),
+        ('prune',),
         {'--all': '', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('endpoints', '...'),
+    ),
+    'plugins prune': (
+        'Remove the socket files of device-plugins/ that nobody listens on',
+        (),
+        {'--dry-run': '', '-y': '', '--yes': '', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('endpoints', '...'),
     ),
     'node': (
@@ -46,19 +58,19 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'node set': (
         'Advertise a number of an extended resource that no plugin serves',
         (),
-        {'--keep': '', '--dry-run': 'text', '-y': '', '--yes': '', '--verify': 'text', '--field-manager': 'text', '--undo-file': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--keep': '', '--dry-run': 'text', '-y': '', '--yes': '', '--verify': 'text', '--field-manager': 'text', '--undo-file': 'file', '--all-nodes': '', '-l': 'text', '--selector': 'text', '--field-selector': 'text', '--parallel': 'text', '--resume': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('resources',),
     ),
     'node remove': (
         'Remove extended resources from the Node object, and see that they stay away',
         (),
-        {'--dry-run': 'text', '-y': '', '--yes': '', '--wait': '', '--timeout': 'text', '--verify': 'text', '--force-in-use': '', '--assume-gone': '', '--field-manager': 'text', '--undo-file': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--dry-run': 'text', '-y': '', '--yes': '', '--wait': '', '--timeout': 'text', '--verify': 'text', '--force-in-use': '', '--assume-gone': '', '--field-manager': 'text', '--undo-file': 'file', '--all-nodes': '', '-l': 'text', '--selector': 'text', '--field-selector': 'text', '--parallel': 'text', '--resume': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('resources', '...'),
     ),
     'node prune': (
         'Find the keys that nothing backs any more, and remove them',
         (),
-        {'--match': 'text', '--include': 'text', '--dry-run': 'text', '-y': '', '--yes': '', '--wait': '', '--timeout': 'text', '--verify': 'text', '--field-manager': 'text', '--undo-file': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--match': 'text', '--include': 'text', '--dry-run': 'text', '-y': '', '--yes': '', '--wait': '', '--timeout': 'text', '--verify': 'text', '--field-manager': 'text', '--undo-file': 'file', '--all-nodes': '', '-l': 'text', '--selector': 'text', '--field-selector': 'text', '--parallel': 'text', '--resume': 'file', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
     'node undo': (

@@ -21,6 +21,9 @@ from dpctl.commands._changing import (
     finish,
     server_dry_run,
 )
+from dpctl.commands._confirm import confirm
+from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
+from dpctl.commands._selection import AllNodes, Fields, Labels
 from dpctl.errors import ExitCode, UsageError
 from dpctl.model import Snapshot
 from dpctl.model.changes import Action, ChangePlan
@@ -55,6 +58,8 @@ Timeout = Annotated[
     dpctl node remove vendor.example/gpu --wait --yes
     # From a workstation, on your word that its plugin is gone for good
     dpctl node remove old.example/retired --node worker-0 --assume-gone
+    # ... from every Node of a pool, and once more to go on after Ctrl-C
+    dpctl node remove old.example/retired --assume-gone -l pool=gpu --resume journal
     """,
 )
 def remove(
@@ -82,6 +87,11 @@ def remove(
     ] = False,
     field_manager: FieldManager = "dpctl",
     undo_file: UndoFile = None,
+    all_nodes: AllNodes = False,
+    labels: Labels = None,
+    fields: Fields = None,
+    parallel: Parallel = 16,
+    resume: Resume = None,
 ) -> int | None:
     """Remove extended resources from the Node object, and see that they stay away.
 
@@ -104,7 +114,8 @@ def remove(
         assume_gone=assume_gone,
         manager=field_manager,
     )
-    return _run(common, wanted, dry_run, yes, wait, timeout, verify, undo_file)
+    many = Many(all_nodes, labels, fields, parallel, resume)
+    return _run(common, wanted, dry_run, yes, wait, timeout, verify, undo_file, many)
 
 
 @declare(
@@ -140,6 +151,11 @@ def prune(
     verify: Verify = None,
     field_manager: FieldManager = "dpctl",
     undo_file: UndoFile = None,
+    all_nodes: AllNodes = False,
+    labels: Labels = None,
+    fields: Fields = None,
+    parallel: Parallel = 16,
+    resume: Resume = None,
 ) -> int | None:
     """Find the keys that nothing backs any more, and remove them.
 
@@ -154,7 +170,8 @@ def prune(
     if unknown:
         raise UsageError(f"--include {unknown[0]!r}: not one of {', '.join(_INCLUDED)}")
     wanted = Removal(Action.PRUNE, match=tuple(match or ()), include=chosen, manager=field_manager)
-    return _run(common, wanted, dry_run, yes, wait, timeout, verify, undo_file)
+    many = Many(all_nodes, labels, fields, parallel, resume)
+    return _run(common, wanted, dry_run, yes, wait, timeout, verify, undo_file, many)
 
 
 def _run(
@@ -166,6 +183,7 @@ def _run(
     timeout: float | None,
     verify: float | None,
     undo_file: str | None,
+    many: Many,
 ) -> int:
     from dpctl.changes.removal import plan_removal
     from dpctl.changes.run import restricted
@@ -174,11 +192,22 @@ def _run(
     check_dry_run(dry_run)
     if timeout is not None and not wait:
         raise UsageError("--timeout is of --wait", "add --wait")
-    session = Session(common)
 
     def planner(snap: Snapshot) -> ChangePlan:
         return plan_removal(snap, wanted)
 
+    if many.meant:
+        if wait:
+            raise UsageError(
+                "--wait is for the node itself: from here nobody can tell what a kubelet tracks",
+                "run dpctl on the node, or leave out --wait",
+            )
+        asked = {"names": wanted.names, "match": wanted.match, "include": sorted(wanted.include)}
+        flags = {"assumeGone": wanted.assume_gone, "forceInUse": wanted.force_in_use}
+        ask = Asked(wanted.action, {**asked, **flags}, many, dry_run, yes, verify, undo_file)
+        return change_many(common, ask, planner)
+    many.check_unused()
+    session = Session(common)
     plan = planner(session.look())
     session.show(plan)
     names = tuple(row.resource for row in plan.changing)
@@ -186,9 +215,10 @@ def _run(
     if dry_run == "client" or not (names or waited):
         session.report(plan, (), None)
         return exit_code(plan, ())
+    session.preflight(plan.node)
     if dry_run == "server":
         return server_dry_run(session, plan)
-    if not session.confirm(_question(plan, names, waited), yes):
+    if not confirm(_question(plan, names, waited), yes):
         streams.plain("nothing was changed")
         return ExitCode.NOT_APPLIED
     if waited:

@@ -1,4 +1,4 @@
-"""`dpctl node set`, for one Node: once, or kept for as long as the process runs."""
+"""`dpctl node set`: once, for one Node or many, or kept for as long as the process runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from dpctl.commands._changing import (
     finish,
     server_dry_run,
 )
+from dpctl.commands._confirm import confirm
+from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
+from dpctl.commands._selection import AllNodes, Fields, Labels
 from dpctl.errors import ExitCode, UsageError
 from dpctl.model import Snapshot
-from dpctl.model.changes import ChangePlan
+from dpctl.model.changes import Action, ChangePlan
 from dpctl.options import Common, declare
 
 _KEEP_INTERVAL = 5.0
@@ -54,6 +57,11 @@ def set_count(
     verify: Verify = None,
     field_manager: FieldManager = "dpctl",
     undo_file: UndoFile = None,
+    all_nodes: AllNodes = False,
+    labels: Labels = None,
+    fields: Fields = None,
+    parallel: Parallel = 16,
+    resume: Resume = None,
 ) -> int | None:
     """Advertise a number of an extended resource that no plugin serves.
 
@@ -72,19 +80,28 @@ def set_count(
     resource, count = parse_setting(setting)
     if keep and dry_run != "none":
         raise UsageError("--keep and --dry-run exclude each other", "leave one of them out")
-    session = Session(common)
 
     def planner(snap: Snapshot) -> ChangePlan:
         return plan_set(snap, resource, count, manager=field_manager)
 
+    many = Many(all_nodes, labels, fields, parallel, resume)
+    if many.meant:
+        if keep:
+            raise UsageError("--keep is for one Node", "run it on each node, as a service")
+        question = {"resource": resource, "count": count}
+        asked = Asked(Action.SET, question, many, dry_run, yes, verify, undo_file)
+        return change_many(common, asked, planner)
+    many.check_unused()
+    session = Session(common)
     plan = planner(session.look())
     session.show(plan)
     if dry_run == "client" or (not plan.changing and not keep) or plan.refused:
         session.report(plan, (), None)
         return exit_code(plan, ())
+    session.preflight(plan.node)
     if dry_run == "server":
         return server_dry_run(session, plan)
-    if not session.confirm(f"Set {resource} to {count} on node/{plan.node}?", yes):
+    if not confirm(f"Set {resource} to {count} on node/{plan.node}?", yes):
         streams.plain("nothing was changed")
         return ExitCode.NOT_APPLIED
     code = finish(session, plan, planner, verify, undo_file)
