@@ -11,7 +11,7 @@ HALF := $(VENV)/.installing
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster check fmt gen bench install
+.PHONY: help demo test test-cluster check fmt gen bench bench-cluster install
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,6 +45,9 @@ gen: $(STAMP) ## Write dpctl/pb, completions/, man/ and dpctl/_words.py anew
 bench: $(STAMP) ## Measure start-up times and a large node (some minutes, on a quiet machine)
 	@$(BIN)/python -m compileall -q dpctl
 	@$(BIN)/python -m bench.run
+
+bench-cluster: $(STAMP) ## Change 1 000 Nodes of a real API server (needs root and Go; NODES=200)
+	@$(BIN)/python -m bench.fleet $(if $(NODES),--nodes $(NODES))
 
 install: $(STAMP) ## Only make .venv
 

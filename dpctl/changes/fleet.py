@@ -61,7 +61,13 @@ class NodeResult(NamedTuple):
     """`applied` may not have been: the answer was lost, and so was the Node."""
     outcomes: tuple[KeyOutcome, ...] = ()
     undo_file: str | None = None
-    unreachable: bool = False
+    unreachable: str | None = None
+    """How the API server could not be reached."""
+
+
+def without_plan(result: NodeResult) -> NodeResult:
+    """What is left when the rows are not wanted any more."""
+    return result._replace(plan=result.plan._replace(rows=(), patches=(), notes=()))
 
 
 class Survey:
@@ -185,8 +191,7 @@ class Run:
     def _count(self, result: NodeResult) -> None:
         self._failures = self._failures + 1 if result.unreachable else 0
         if self._failures >= max(_LEAST_FAILURES, self.work.parallel):
-            detail = result.outcomes[0].detail if result.outcomes else None
-            self.lost = detail or "the API server does not answer"
+            self.lost = result.unreachable
             self.stop.set()
 
     def _one(self, node: Node) -> NodeResult:
@@ -214,8 +219,10 @@ class Run:
             return _not_applied(plan, error)
         try:
             applied = apply_plan(work.api, plan)
-        except UncertainError:
-            return NodeResult(plan, _intended(plan), doubtful=True, undo_file=path)
+        except UncertainError as error:
+            return NodeResult(
+                plan, _intended(plan), doubtful=True, undo_file=path, unreachable=error.message
+            )
         except DpctlError as error:
             with suppress(DpctlError):  # PLANNED says no wrong either: the Node tells
                 rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))
@@ -254,7 +261,6 @@ def _not_applied(
         for row in plan.rows
         if row.named or row.resource in {c.resource for p in plan.patches for c in p.changes}
     )
-    unreachable = isinstance(error, UnreachableError) or isinstance(
-        error.__cause__ if error is not None else None, UnreachableError
-    )
-    return NodeResult(plan, None, outcomes=outcomes, unreachable=unreachable)
+    causes = (error, error.__cause__ if error is not None else None)
+    lost = next((e.message for e in causes if isinstance(e, UnreachableError)), None)
+    return NodeResult(plan, None, outcomes=outcomes, unreachable=lost)

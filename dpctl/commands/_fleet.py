@@ -228,6 +228,7 @@ class _Fleet:
     def _carry_out(
         self, carry_out: Callable[[Callable[[NodeResult], None]], None], total: int
     ) -> None:
+        from dpctl.changes.fleet import without_plan
         from dpctl.progress import Progress
 
         if not total:
@@ -236,7 +237,9 @@ class _Fleet:
         with Progress(what, total) as progress:
 
             def tell(result: NodeResult) -> None:
-                self.results[result.plan.node] = result
+                # A table shows no more of the plan: thousands of them would not be small.
+                kept = result if self.report.documents else without_plan(result)
+                self.results[result.plan.node] = kept
                 first = result.outcomes[0] if result.outcomes else None
                 outcome = first.outcome if first else Outcome.UNVERIFIED
                 if self.work.dry_run and first is None:

@@ -41,7 +41,8 @@ class Report:
         from dpctl.output import RowPrinter
         from dpctl.views.fleet import FLEET_CHANGES
 
-        self._table = options.is_table
+        self.documents = not options.is_table
+        """Whether rows are printed, and not a line a key."""
         self._action = action
         self._printer: RowPrinter[ChangeRow] = RowPrinter(FLEET_CHANGES, options=options)
         self._kinds: Counter[FleetKind] = Counter()
@@ -58,7 +59,7 @@ class Report:
             if kind not in self._kinds and len(self._kinds) >= _MOST_KINDS:
                 kind = FleetKind("…", "…", None, None, str(row.verdict), 0, "other cases")
             self._kinds[kind] += 1
-        if not self._table:
+        if self.documents:
             self._printer.add([r for r in change_rows(plan) if r.verdict is Verdict.REFUSE])
 
     def see_all(self, plan: ChangePlan) -> None:
@@ -88,7 +89,7 @@ class Report:
         from dpctl import output
         from dpctl.text import escape, natural_key
 
-        if self._table:
+        if not self.documents:
             done = PAST[self._action]
             lines = [
                 f"node/{escape(name)} {escape(o.resource)} {WORDS[o.outcome].format(done=done)}"

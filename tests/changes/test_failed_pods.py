@@ -1,0 +1,78 @@
+"""Rejected pods deleted by UID, against the lab's API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dpctl.changes.failed_pods import delete_failed
+from dpctl.errors import DeniedError
+from dpctl.lab.api_errors import ApiError
+from dpctl.lab.api_handlers import Call
+from dpctl.model.changes import Outcome
+from dpctl.model.leftovers import PodChangeRow
+from dpctl.sources.apiserver import connect
+from tests.changes.nodes import OLD, Nodes, running
+from tests.fakes.kubeconfigs import env_for, kubeconfig
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    with running(tmp_path) as made:
+        made.add(0)
+        made.add_pod("greedy", "n-0", OLD, phase="Failed")
+        yield made
+
+
+def row(nodes: Nodes) -> PodChangeRow:
+    uid = nodes.store.get("pods", "greedy", "ml")["metadata"]["uid"]
+    return PodChangeRow("ml", "greedy", uid, "UnexpectedAdmissionError", None, None, None, None)
+
+
+def left(nodes: Nodes) -> int:
+    return len(nodes.store.list("pods")[0])
+
+
+def test_it_is_deleted(nodes: Nodes) -> None:
+    assert delete_failed(nodes.api(), row(nodes)).outcome is Outcome.CHANGED
+    assert left(nodes) == 0
+
+
+def test_a_dry_run_leaves_it(nodes: Nodes) -> None:
+    assert delete_failed(nodes.api(), row(nodes), dry_run=True).outcome is Outcome.DRY_RUN
+    assert left(nodes) == 1
+
+
+def test_another_pod_of_the_name_stays(nodes: Nodes) -> None:
+    seen = row(nodes)
+    nodes.store.delete("pods", "greedy", "ml")
+    nodes.add_pod("greedy", "n-0", OLD)
+    done = delete_failed(nodes.api(), seen)
+    assert (done.outcome, left(nodes)) == (Outcome.NOT_APPLIED, 1)
+    assert "another pod has the name by now" in (done.detail or "")
+
+
+def test_one_that_is_gone_already(nodes: Nodes) -> None:
+    seen = row(nodes)
+    nodes.store.delete("pods", "greedy", "ml")
+    assert delete_failed(nodes.api(), seen).outcome is Outcome.GONE_ALREADY
+
+
+def test_without_the_right(nodes: Nodes, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{nodes.server.port}"
+    api = connect(env_for(kubeconfig(tmp_path / "other", url, {"token": "viewer"})))
+    with pytest.raises(DeniedError, match="delete pods"):
+        delete_failed(api, row(nodes))
+    assert left(nodes) == 1
+
+
+def test_an_error_of_the_server_is_told(nodes: Nodes) -> None:
+    def before(call: Call) -> None:
+        raise ApiError(500, "InternalError", "etcd is away")
+
+    nodes.handlers.before = before
+    done = delete_failed(nodes.api(), row(nodes))
+    assert done.outcome is Outcome.NOT_APPLIED
+    assert "etcd is away" in (done.detail or "")
