@@ -48,11 +48,11 @@ def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
     open_: list[str] = []
     for key, listener in connections.listener.items():
         service = connections.services.get(key)
-        if service is not None and not service.weak:
+        if service is not None and service.proof in ("info", "process"):
             sure.add(service.resource)
         elif listener.connected:
             open_.append(listener.endpoint)
-        elif service is not None:
+        elif service is not None and service.proof == "name":
             found.append(listener.endpoint)
     # As many connected sockets as names that the Node shows to be alive: then it is those.
     alive = [

@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dpctl.model import Process
 
@@ -26,13 +26,16 @@ class Candidate(NamedTuple):
     """None: cannot be told (a bundle without a table)."""
 
 
+Proof = Literal["info", "process", "elimination", "name"]
+
+
 class Service(NamedTuple):
     resource: str
     inferred: bool
     evidence: str
-    weak: bool = False
-    """Told by the name of a socket, or by what such a name left over: good enough to show, never
-    to remove another key by."""
+    proof: Proof = "name"
+    """What it rests on. The name of a socket (or what such a name left over) is good enough to
+    show, never to remove another key by."""
 
 
 def attribute(
@@ -47,16 +50,18 @@ def attribute(
     result: dict[str, Service] = {}
     for candidate in candidates:
         if candidate.info_name:
-            result[candidate.key] = Service(candidate.info_name, False, "says so itself (GetInfo)")
+            result[candidate.key] = Service(
+                candidate.info_name, False, "says so itself (GetInfo)", "info"
+            )
     by_evidence = by_name = False
     while True:
         left = [c for c in candidates if c.key not in result]
         taken = {service.resource for service in result.values()}
-        step = _eliminate(left, taken, tracked, others, sound=not by_evidence, weak=by_name)
+        step = _eliminate(left, taken, tracked, others, sound=not by_evidence, by_name=by_name)
         if not step:
             step = _by_evidence(left, (*tracked, *others), taken)
             by_evidence = by_evidence or bool(step)
-            by_name = by_name or any(service.weak for service in step.values())
+            by_name = by_name or any(service.proof == "name" for service in step.values())
         if not step:
             return result
         result.update(step)
@@ -69,18 +74,19 @@ def _eliminate(
     others: Collection[str],
     *,
     sound: bool,
-    weak: bool,
+    by_name: bool,
 ) -> dict[str, Service]:
+    proof: Proof = "name" if by_name else "elimination"
     connected = [c for c in left if c.connected]
     names = [n for n in tracked if n not in taken]
     if len(connected) == 1 and len(names) == 1:
         why = "the one connected socket and the one tracked name left"
-        return {connected[0].key: Service(names[0], not sound, why, weak)}
+        return {connected[0].key: Service(names[0], not sound, why, proof)}
     if connected:
         return {}
     names = list(dict.fromkeys(n for n in (*tracked, *others) if n not in taken))
     if len(left) == 1 and len(names) == 1:
-        return {left[0].key: Service(names[0], True, "the one socket and the one name left", weak)}
+        return {left[0].key: Service(names[0], True, "the one socket and the one name left", proof)}
     return {}
 
 
@@ -114,12 +120,16 @@ def _by_evidence(
         # Two instances may serve one name; a weaker claim by another socket waits for elimination.
         result.update(
             {
-                key: Service(name, True, best[key][2], score < _PROCESS_SCORE)
+                key: Service(name, True, best[key][2], _proof(score))
                 for score, key in claims
                 if score == claims[0][0]
             }
         )
     return result
+
+
+def _proof(score: int) -> Proof:
+    return "process" if score >= _PROCESS_SCORE else "name"
 
 
 # A claim below this rests on the name of a socket.
