@@ -52,13 +52,14 @@ class Scheduler:
         used = {n["metadata"]["name"]: requested(pods, n["metadata"]["name"]) for n in nodes}
         for pod in sorted(waiting, key=lambda p: int(p["metadata"]["resourceVersion"])):
             wanted = effective_request(pod)
-            fitting, reasons = "", Counter[str]()
+            fitting, reasons, preempting = "", Counter[str](), Counter[str]()
             for node in nodes:
                 wrong = _obstacle(node, wanted, used[node["metadata"]["name"]])
                 if wrong is None:
                     fitting = node["metadata"]["name"]
                     break
                 reasons.update(wrong)
+                preempting[_preemption(node, wanted)] += 1
             try:
                 if fitting:
                     used[fitting].update(wanted)
@@ -66,13 +67,16 @@ class Scheduler:
                         self._store, pod["metadata"]["namespace"], pod["metadata"]["name"], fitting
                     )
                 else:
-                    self._report(pod, len(nodes), reasons)
+                    self._report(pod, len(nodes), reasons, preempting)
             except ApiError:
                 continue  # gone, or bound by somebody else meanwhile
 
-    def _report(self, pod: Json, nodes: int, reasons: Mapping[str, int]) -> None:
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-        message = f"0/{nodes} nodes are available: {told}." if nodes else "no nodes available"
+    def _report(
+        self, pod: Json, nodes: int, reasons: Mapping[str, int], preempting: Mapping[str, int]
+    ) -> None:
+        message = _unavailable(nodes, reasons) if nodes else "no nodes available"
+        if nodes:
+            message += f" preemption: {_unavailable(nodes, preempting)}"
         old = next(
             (c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"), None
         )
@@ -84,6 +88,7 @@ class Scheduler:
             "reason": "Unschedulable",
             "message": message,
             "lastTransitionTime": timestamp(),
+            "observedGeneration": pod["metadata"].get("generation", 1),
         }
 
         def mark(found: Json) -> Json:
@@ -169,6 +174,22 @@ def _obstacle(node: Json, wanted: Mapping[str, int], used: Mapping[str, int]) ->
         if used.get(name, 0) + count > (quantity.count(allocatable.get(name)) or 0)
     ]
     return short or None
+
+
+def _preemption(node: Json, wanted: Mapping[str, int]) -> str:
+    """What the scheduler says of taking other pods' place; nothing is ever preempted here."""
+    allocatable = node.get("status", {}).get("allocatable") or {}
+    hopeless = node["spec"].get("unschedulable") or any(
+        count > (quantity.count(allocatable.get(name)) or 0) for name, count in wanted.items()
+    )
+    if hopeless:
+        return "Preemption is not helpful for scheduling"
+    return "No preemption victims found for incoming pod"
+
+
+def _unavailable(nodes: int, reasons: Mapping[str, int]) -> str:
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available: {told}."
 
 
 def _phase(pod: Json) -> str:

@@ -8,6 +8,7 @@ from dpctl.lab import node_tree
 from dpctl.lab.api_errors import Json
 from dpctl.lab.api_handlers import complete_pod
 from dpctl.lab.clock import timestamp
+from dpctl.lab.kubelet.node_status import NATIVE
 from dpctl.lab.settle import settle
 from dpctl.statefiles.device_checkpoint import encode_checkpoint
 
@@ -80,8 +81,7 @@ def _node(supervisor: Supervisor, name: str, keys: dict[str, str], *, unschedula
     spec: Json = {"unschedulable": True} if unschedulable else {}
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
     node: Json = {"metadata": {"name": name, "labels": labels}, "spec": spec}
-    native = {"cpu": "16", "memory": f"{node_tree.MEMORY_KIB}Ki", "pods": "110"}
-    node["status"] = {"capacity": native, "allocatable": native}
+    node["status"] = {"capacity": dict(NATIVE), "allocatable": dict(NATIVE)}
     supervisor.store.create("nodes", node, "kubelet")
 
     def write(old: Json) -> Json:

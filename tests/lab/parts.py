@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -58,6 +60,14 @@ def register(lab: Lab, endpoint: str, resource: str, version: str = "v1beta1") -
         except grpc.RpcError as error:
             return f"{error.code().name} {error.details()}"
     return None
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for it; a plugin's process takes its time to start on a busy machine."""
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 Entries = list[tuple[str, str, tuple[int, ...]]]

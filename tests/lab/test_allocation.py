@@ -132,7 +132,10 @@ def test_scheduler(quiet: Lab) -> None:
     condition = waiting["status"]["conditions"][0]
     assert waiting["status"]["phase"] == "Pending"
     assert condition["reason"] == "Unschedulable"
-    assert condition["message"] == f"0/1 nodes are available: 1 Insufficient {GPU}."
+    assert condition["message"] == (
+        f"0/1 nodes are available: 1 Insufficient {GPU}. preemption: "
+        "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
     plugin.set_devices([SampleDevice(f"gpu-{n}") for n in range(3)])
     quiet.wait_settled()
     quiet.create_pod("ml", "nudge", {"c": {}})

@@ -1,28 +1,24 @@
-"""Two instances for one resource, and streams that go wrong: kubelet-facts §3.3, §3.5 (1.36)."""
+"""Two instances for one resource, and streams that go wrong: kubelet-facts §3.3, §3.5.
+
+A lab is 1.36 unless it is told otherwise: what 1.37 does with pairs is in `test_pairs_by_socket`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from dpctl.lab.fixture import Lab
 from dpctl.lab.spec import PluginSpec, SampleDevice
-from tests.lab.parts import GPU, amounts, plain, register
+from tests.lab.parts import GPU, amounts, eventually, plain, register
 
 
 @pytest.fixture
 def quiet() -> Iterator[Lab]:
     with Lab(scenario="empty", status_period=3600) as running:
         yield running
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def healthy(lab: Lab) -> list[str]:
@@ -56,7 +52,10 @@ def test_a_failed_registration_blinds_the_kubelet(quiet: Lab) -> None:
     assert amounts(quiet) == ("4", "4")
     pod = quiet.create_pod("ml", "p", {"c": {GPU: 1}}, node_name="lab-0")
     assert "rpc error: code = Unavailable" in pod["status"]["message"]
-    assert "connect: no such file or directory" in pod["status"]["message"]
+    assert "gpu.sock: connect: connection refused" in pod["status"]["message"]
+    (quiet.device_plugins / "gpu.sock").unlink()
+    pod = quiet.create_pod("ml", "q", {"c": {GPU: 1}}, node_name="lab-0")
+    assert "gpu.sock: connect: no such file or directory" in pod["status"]["message"]
 
 
 def test_duplicates_and_both_words(quiet: Lab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import grpc
 import pytest
@@ -87,6 +87,11 @@ def test_v1alpha1_has_all_pods_and_app_containers_only(busy: Lab) -> None:
         answer = stub.List(old_pb.ListPodResourcesRequest(), timeout=5)
     pods = {pod.name: [c.name for c in pod.containers] for pod in answer.pod_resources}
     assert pods == {"p": ["b", "a"], "rejected": ["c"], "finished": ["c"]}
+    (held,) = [c for pod in answer.pod_resources for c in pod.containers if c.name == "b"]
+    assert {device.resource_name for device in held.devices} == {NIC}
+    # One entry per device and NUMA node here, too, though the node is not said.
+    listed = sorted(list(device.device_ids) for device in held.devices)
+    assert listed == [["bare"], ["bond"], ["bond"], ["minus"], ["plain"]]
 
 
 def test_order_changes_from_call_to_call(busy: Lab) -> None:
@@ -171,3 +176,17 @@ def test_checkpoint_moments(busy: Lab) -> None:
     extra.kill()
     busy.wait_settled()
     assert written() == before
+
+
+@pytest.mark.parametrize(("version", "known"), [("v1.34.4", True), ("v1.35.4", False)])
+def test_get_of_a_finished_pod(new_lab: Callable[..., Lab], version: str, known: bool) -> None:
+    lab = new_lab(scenario="empty", kubelet_version=version)
+    lab.create_pod("ml", "p", {"c": {}})
+    lab.finish_pod("ml", "p")
+    with Resources(lab) as resources:
+        assert resources.pods() == {}
+        if known:
+            assert resources.get("ml", "p") == ["c"]
+        else:
+            with pytest.raises(grpc.RpcError, match="pod p in namespace ml not found"):
+                resources.get("ml", "p")

@@ -20,6 +20,7 @@ from dpctl.lab.clock import Clock, timestamp
 from dpctl.lab.kubelet import pod_resources_server, registration
 from dpctl.lab.kubelet.allocation import Allocator
 from dpctl.lab.kubelet.api_client import ApiClient
+from dpctl.lab.kubelet.behaviour import behaviour_of
 from dpctl.lab.kubelet.device_manager import DeviceManager
 from dpctl.lab.kubelet.node_status import NodeStatus
 from dpctl.lab.kubelet.plugin_client import PluginServer
@@ -32,17 +33,19 @@ class Kubelet:
         self._period = float(orders["status_period"])
         self.clock = Clock(frozen=bool(orders["frozen_clock"]))
         api = ApiClient(orders["port"], orders["token"], orders["version"])
-        self.pods = Pods(api, orders["node_name"], root, log)
+        behaviour = behaviour_of(orders["version"])
+        self.pods = Pods(api, orders["node_name"], root, log, behaviour)
         self.manager = DeviceManager(
             root / "var/lib/kubelet/device-plugins",
             self.clock,
             log,
             self.pods.active,
             self.pods.refresh_health,
+            behaviour.plugins_by_socket,
         )
         self.pods.manager = self.manager
         self.pods.allocator = Allocator(self.manager, random.Random(orders["seed"]))
-        self.plugins = PluginServer(self.manager, log)
+        self.plugins = PluginServer(self.manager, log, by_socket=behaviour.plugins_by_socket)
         self.node = NodeStatus(
             api, orders["node_name"], orders["version"], self.manager.capacity, log
         )

@@ -23,8 +23,6 @@ class Allocator:
     manager: DeviceManager
     choice: random.Random
     """Go's map order: which of equal devices are taken."""
-    sources_ready: bool = False
-    """Off while a kubelet starts: containers that run keep what they have (step 4)."""
     _reusable: dict[str, set[str]] = field(default_factory=dict)
 
     def allocate_pod(self, pod: Json, running: Collection[str]) -> None:
@@ -80,7 +78,7 @@ class Allocator:
                         f'pod "{uid}" container "{container}" changed request for resource '
                         f'"{resource}" from {len(held)} to {required}'
                     )
-            if not self.sources_ready and container in running:
+            if not manager.sources_ready and container in running:
                 return set()
             healthy = manager.healthy.get(resource)
             if healthy is None:

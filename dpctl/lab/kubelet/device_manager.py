@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dpctl.errors import BadDataError
 from dpctl.lab.clock import Clock
-from dpctl.lab.kubelet.plugin_client import PluginClient
+from dpctl.lab.kubelet.plugin_client import PluginClient, RegistrationError
 from dpctl.lab.kubelet.pod_devices import PodDevices
 from dpctl.lab.kubelet.registration import CHECKPOINT
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
@@ -32,6 +32,8 @@ class Endpoint:
 
     client: PluginClient | None
     stopped_at: float | None = None
+    serving: dict[str, PluginClient] = field(default_factory=dict)
+    """1.37: socket to client, of all plugins of the resource; the newest is `client`."""
 
     def expired(self, now: float) -> bool:
         return self.stopped_at is not None and now - self.stopped_at > GRACE
@@ -56,6 +58,7 @@ class DeviceManager:
     """UIDs of pods that are not known to be over."""
     health_changed: Callable[[set[str]], None]
     """Told the UIDs of pods whose devices' health changed."""
+    plugins_by_socket: bool
     lock: threading.RLock = field(default_factory=threading.RLock)
     healthy: dict[str, set[str]] = field(default_factory=dict)
     unhealthy: dict[str, set[str]] = field(default_factory=dict)
@@ -65,20 +68,36 @@ class DeviceManager:
     allocated: dict[str, set[str]] = field(default_factory=dict)
     messages: dict[str, int] = field(default_factory=dict)
     """ListAndWatch messages received per resource, by this process."""
+    sources_ready: bool = False
+    """Off while a kubelet starts and does not know all pods: containers that run keep what they
+    have (§6.2 step 4), and nobody's devices are released."""
     pending_admission: str | None = None
     """The pod being admitted now: not to be cleaned up."""
 
     # --- plugins
 
     def plugin_connected(self, resource: str, client: PluginClient) -> None:
+        """It replaces the one before. Raises RegistrationError (1.37: on a socket twice)."""
         with self.lock:
-            self.endpoints[resource] = Endpoint(client)
+            before = self.endpoints.get(resource)
+            serving = before.serving if before is not None and self.plugins_by_socket else {}
+            if client.socket in serving:
+                raise RegistrationError(f"device plugin already connected: {client.socket}")
+            self.endpoints[resource] = Endpoint(client, None, {**serving, client.socket: client})
 
-    def plugin_disconnected(self, resource: str) -> None:
-        """All devices count as unhealthy, the grace begins. The checkpoint is left alone (§3.4)."""
+    def plugin_disconnected(self, client: PluginClient) -> None:
+        """All devices count as unhealthy, the grace begins. The checkpoint is left alone (§3.4).
+
+        1.37: only when it was the last one; the device list stays what was sent last (§3.5).
+        """
+        resource = client.resource
         with self.lock:
             endpoint = self.endpoints.get(resource)
             if endpoint is None:
+                return
+            endpoint.serving.pop(client.socket, None)
+            if self.plugins_by_socket and endpoint.serving:
+                endpoint.client = next(reversed(endpoint.serving.values()))
                 return
             moved = self.healthy.get(resource, set())
             self.healthy[resource] = set()
@@ -136,6 +155,8 @@ class DeviceManager:
 
     def update_allocated(self) -> None:
         """Release, in memory, what pods that are over held. PodResources' List does this too."""
+        if not self.sources_ready:
+            return
         with self.lock:
             gone = self.pod_devices.pods() - set(self.active_pods())
             gone.discard(self.pending_admission or "")

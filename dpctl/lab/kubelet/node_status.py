@@ -22,7 +22,7 @@ NATIVE = {
     "cpu": str(CPUS),
     "memory": f"{MEMORY_KIB}Ki",
     "pods": "110",
-    "ephemeral-storage": "264212084Ki",
+    "ephemeral-storage": "200Gi",
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
 }
@@ -67,7 +67,8 @@ class NodeStatus:
                 raise
             labels = {"kubernetes.io/hostname": self._name, "kubernetes.io/os": "linux"}
             node: Json = {"metadata": {"name": self._name, "labels": labels}, "spec": {}}
-            node["status"] = {"capacity": dict(NATIVE), "allocatable": dict(NATIVE)}
+            # With the devices known by now: such keys have no owner (§15).
+            node["status"] = self.build(node, self._capacity())
             self._api.create_node(node)
 
     def sync(self) -> bool:

@@ -1,11 +1,15 @@
 """The kubelet's side of one plugin: dial, ListAndWatch, calls, and the end of it all.
 
-Clients are keyed by the resource name alone, so a second plugin for a resource and a failed
-registration go wrong exactly as on kubelets 1.25 to 1.36 (kubelet-facts §3.5).
+Clients are keyed by the resource name alone (1.25 to 1.36), or by name and socket (1.37), so a
+second plugin for a resource and a failed registration go wrong exactly as there (kubelet-facts
+§3.5).
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,6 +17,7 @@ from urllib.parse import quote
 
 import grpc
 
+from dpctl.lab.kubelet.go_text import go_error
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2_grpc as rpc
 
@@ -33,9 +38,10 @@ class CallError(Exception):
 class Handler(Protocol):
     """The device manager, as plugins' clients see it."""
 
-    def plugin_connected(self, resource: str, client: PluginClient) -> None: ...
+    def plugin_connected(self, resource: str, client: PluginClient) -> None:
+        """Raises RegistrationError."""
 
-    def plugin_disconnected(self, resource: str) -> None: ...
+    def plugin_disconnected(self, client: PluginClient) -> None: ...
 
     def devices_received(self, resource: str, devices: Sequence[pb.Device]) -> None: ...
 
@@ -134,56 +140,67 @@ class PluginClient:
     def _words(self, error: Exception) -> str:
         if not isinstance(error, grpc.RpcError):
             return f"rpc error: code = Canceled desc = {error}"
-        if error.code() == grpc.StatusCode.UNAVAILABLE:
+        if error.code() == grpc.StatusCode.UNAVAILABLE and (why := _refusal(self.socket)):
             # grpc-go names the file, grpc's C core the address; operators search for the former.
             return (
                 'rpc error: code = Unavailable desc = connection error: desc = "transport: Error '
-                f'while dialing: dial unix {self.socket}: connect: no such file or directory"'
+                f'while dialing: dial unix {self.socket}: connect: {why}"'
             )
         return go_error(error)
 
 
-def go_error(error: grpc.RpcError) -> str:
-    """`rpc error: code = Unknown desc = …`, as grpc-go prints it."""
-    words = "".join(part.capitalize() for part in error.code().name.split("_"))
-    return f"rpc error: code = {words} desc = {error.details()}"
+def _refusal(path: str) -> str | None:
+    """Why nobody answers on a socket, in Go's words; None: somebody does."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError as error:
+            return os.strerror(error.errno or errno.EINVAL).lower()
+    return None
 
 
 class PluginServer:
-    """The kubelet's book of plugins: one client per resource name."""
+    """The kubelet's book of plugins: one client per resource name, or per name and socket."""
 
-    def __init__(self, handler: Handler, log: Callable[[str], None]) -> None:
+    def __init__(self, handler: Handler, log: Callable[[str], None], *, by_socket: bool) -> None:
         self._handler = handler
         self._log = log
+        self._by_socket = by_socket
         self._lock = threading.Lock()
-        self._clients: dict[str, PluginClient] = {}
+        self._clients: dict[tuple[str, str], PluginClient] = {}
 
     def connect(self, resource: str, socket: str) -> None:
         """Take a plugin on. Raises RegistrationError."""
         client = PluginClient(resource, socket, self._log)
+        key = self._key(client)
         with self._lock:
-            self._clients[resource] = client
+            self._clients[key] = client
         try:
             client.connect()
+            self._handler.plugin_connected(resource, client)
         except RegistrationError as error:
-            # By name: the record of a plugin that is still running goes too (§3.5).
+            # By key: the record of a plugin that is still running goes too (§3.5).
             with self._lock:
-                self._clients.pop(resource, None)
+                self._clients.pop(key, None)
+            client.close()
             self._log(f"Failed to connect to new client {resource}: {error}")
             raise
-        self._handler.plugin_connected(resource, client)
-        threading.Thread(target=self._run, args=(resource, client), daemon=True).start()
+        threading.Thread(target=self._run, args=(client,), daemon=True).start()
 
     def connected(self) -> dict[str, str]:
-        """Resource to the socket of the client on record."""
+        """Resource to the socket of the client on record, the newest where there are several."""
         with self._lock:
-            return {name: client.socket for name, client in self._clients.items()}
+            return {client.resource: client.socket for client in self._clients.values()}
 
-    def _run(self, resource: str, client: PluginClient) -> None:
+    def _run(self, client: PluginClient) -> None:
+        resource = client.resource
         client.listen(lambda devices: self._handler.devices_received(resource, devices))
         with self._lock:
-            current = self._clients.pop(resource, None)
+            current = self._clients.pop(self._key(client), None)
         if current is None:
             return  # nobody on record: this end goes unnoticed (§3.5)
         current.close()
-        self._handler.plugin_disconnected(resource)
+        self._handler.plugin_disconnected(current)
+
+    def _key(self, client: PluginClient) -> tuple[str, str]:
+        return client.resource, client.socket if self._by_socket else ""

@@ -16,6 +16,7 @@ import grpc
 
 from dpctl.lab.api_errors import Json
 from dpctl.lab.kubelet.device_manager import DeviceManager
+from dpctl.lab.kubelet.go_text import Unknown
 from dpctl.lab.kubelet.pods import Pods
 from dpctl.pb.podresources.v1 import podresources_pb2 as pb
 from dpctl.pb.podresources.v1 import podresources_pb2_grpc as rpc
@@ -73,7 +74,8 @@ class Lister(_Limited, rpc.PodResourcesListerServicer):
 
     def Get(self, request: pb.GetPodResourcesRequest, context: Any) -> pb.GetPodResourcesResponse:
         self._admit(context)
-        for pod in self._pods.active_pods():
+        everybody = self._pods.behaviour.get_shows_ended
+        for pod in list(self._pods.known.values()) if everybody else self._pods.active_pods():
             metadata = pod["metadata"]
             if (metadata["namespace"], metadata["name"]) == (
                 request.pod_namespace,
@@ -128,7 +130,8 @@ class Lister(_Limited, rpc.PodResourcesListerServicer):
 
 
 class OldLister(_Limited, old_rpc.PodResourcesListerServicer):
-    """v1alpha1: all pods, app containers only, no topology (§2.4)."""
+    """v1alpha1: all pods, app containers only; an entry per device and NUMA node as in v1, but
+    the node is not said (§2.4)."""
 
     def List(self, request: Any, context: Any) -> old_pb.ListPodResourcesResponse:
         self._admit(context)
@@ -149,10 +152,12 @@ class OldLister(_Limited, old_rpc.PodResourcesListerServicer):
             uid, name = pod["metadata"]["uid"], container["name"]
             held = self._manager.pod_devices.container(uid, name)
             devices = [
-                old_pb.ContainerDevices(resource_name=resource, device_ids=sorted(one.ids()))
+                old_pb.ContainerDevices(resource_name=resource, device_ids=[device_id])
                 for resource, one in held.items()
+                for device_id in one.ids()
+                for _ in one.nodes_of(device_id) or (None,)
             ]
-        return old_pb.ContainerResources(name=name, devices=devices)
+        return old_pb.ContainerResources(name=name, devices=self._shuffled(devices))
 
 
 def _listed(pod: Json) -> list[str]:
@@ -182,6 +187,8 @@ def serve(directory: Path, pods: Pods, manager: DeviceManager) -> grpc.Server:
     lister, old = Lister(limit, pods, manager), OldLister(limit, pods, manager)
     rpc.add_PodResourcesListerServicer_to_server(lister, server)  # type: ignore[no-untyped-call]
     old_rpc.add_PodResourcesListerServicer_to_server(old, server)  # type: ignore[no-untyped-call]
+    services = ["v1.PodResourcesLister", "v1alpha1.PodResourcesLister"]
+    server.add_generic_rpc_handlers((Unknown(services),))
     temporary = directory / f".{os.getpid()}.sock"
     server.add_insecure_port(f"unix:{quote(str(temporary))}")
     server.start()

@@ -16,10 +16,13 @@ from pathlib import Path
 
 from dpctl.lab.api_errors import Json
 from dpctl.lab.clock import timestamp
+from dpctl.lab.kubelet import pod_status
 from dpctl.lab.kubelet.allocation import AllocationError, Allocator
 from dpctl.lab.kubelet.api_client import ApiClient, RequestError
+from dpctl.lab.kubelet.behaviour import Behaviour
 from dpctl.lab.kubelet.device_manager import DeviceManager
 from dpctl.lab.kubelet.plugin_client import CallError
+from dpctl.lab.kubelet.predicates import Misfit, misfit
 from dpctl.lab.scheduler import event
 
 TERMINAL = ("Succeeded", "Failed")
@@ -36,6 +39,7 @@ class Pods:
     root: Path
     """The node's /."""
     log: Callable[[str], None]
+    behaviour: Behaviour
     manager: DeviceManager = field(init=False)
     allocator: Allocator = field(init=False)
     known: dict[str, Json] = field(default_factory=dict)
@@ -110,7 +114,7 @@ class Pods:
 
     def _handle(self, kind: str, pod: Json) -> None:
         if kind == "STARTED":
-            self.allocator.sources_ready = True
+            self.manager.sources_ready = True
             self.started.set()
             return
         uid = pod["metadata"]["uid"]
@@ -126,7 +130,7 @@ class Pods:
         if pod["metadata"].get("deletionTimestamp"):
             self._terminate(pod)
         elif is_terminal(pod):
-            return
+            self._look_for_containers(pod)
         elif kind == "HEALTH":
             self._write(pod, {"containerStatuses": self._statuses(pod, "containers")})
         elif uid not in self.admitted:
@@ -142,32 +146,45 @@ class Pods:
         try:
             self.allocator.allocate_pod(pod, running)
         except AllocationError as error:
-            self._reject(
-                pod,
-                "UnexpectedAdmissionError",
-                f"Allocate failed due to {error}, which is unexpected",
-            )
+            text = f"Allocate failed due to {error}, which is unexpected"
+            self._reject(pod, Misfit("UnexpectedAdmissionError", text))
             return
         finally:
             self.manager.pending_admission = None
+        if (found := self._misfit(pod)) is not None:
+            self._reject(pod, found)
+            return
         if not running:
             try:
                 self._pre_start(pod)
             except CallError as error:
                 self.log(f"PreStartContainer failed: {error}")
             self._write(pod, self._running_status(pod))
+        else:
+            self._write(pod, self._all_statuses(pod))
 
-    def _reject(self, pod: Json, reason: str, message: str) -> None:
-        self._write(
-            pod,
-            {
-                "phase": "Failed",
-                "reason": reason,
-                "message": f"Pod was rejected: {message}",
-                "startTime": timestamp(),
-            },
-        )
-        warning = event(pod, reason, message, "kubelet")
+    def _misfit(self, pod: Json) -> Misfit | None:
+        uid = pod["metadata"]["uid"]
+        with self._lock:
+            known = [self.known[other] for other in self.admitted & self.known.keys() - {uid}]
+        others = [other for other in known if not is_terminal(other)]
+        node = self.api.get_node(self.node_name)
+        with self.manager.lock:
+            holds = uid in self.manager.pod_devices.pods()
+            held = {name: len(ids) for name, ids in self.manager.allocated.items()}
+        return misfit(pod, others, node["status"].get("allocatable") or {}, held if holds else {})
+
+    def _reject(self, pod: Json, why: Misfit) -> None:
+        status = {
+            "phase": "Failed",
+            "reason": why.reason,
+            "message": f"Pod was rejected: {why.message}",
+            "startTime": timestamp(),
+        }
+        if _running(pod):  # at a kubelet's start: its containers are killed
+            status |= self._ended(pod, "Failed")
+        self._write(pod, status)
+        warning = event(pod, why.reason, why.message, "kubelet")
         self.api.create_event(pod["metadata"]["namespace"], warning)
 
     def _pre_start(self, pod: Json) -> None:
@@ -208,28 +225,27 @@ class Pods:
                 self.known[written["metadata"]["uid"]] = written
 
     def _running_status(self, pod: Json) -> Json:
-        conditions = [
-            {"type": kind, "status": "True", "lastTransitionTime": timestamp()}
-            for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-        ]
-        return {
-            "phase": "Running",
-            "startTime": timestamp(),
-            "conditions": conditions,
-            "hostIP": "127.0.0.1",
-            "containerStatuses": self._statuses(pod, "containers"),
-            "initContainerStatuses": self._statuses(pod, "initContainers"),
-        }
+        found = pod_status.running(pod, self._all_statuses(pod))
+        return {**found, "startTime": timestamp(), "hostIP": "127.0.0.1"}
+
+    def _all_statuses(self, pod: Json) -> Json:
+        found = {"containerStatuses": self._statuses(pod, "containers")}
+        if pod["spec"].get("initContainers"):
+            found["initContainerStatuses"] = self._statuses(pod, "initContainers")
+        return found
 
     def _ended(self, pod: Json, phase: str) -> Json:
-        code = 0 if phase == "Succeeded" else 1
-        over = {"exitCode": code, "reason": "Completed", "finishedAt": timestamp()}
-        ended = {"running": None, "terminated": over}  # null: a merge patch must take it away
-        statuses = [
-            {**status, "state": ended, "ready": False}
-            for status in self._statuses(pod, "containers")
-        ]
-        return {"phase": phase, "containerStatuses": statuses}
+        reasons = self.behaviour.sandbox_reasons
+        return pod_status.ended(pod, self._all_statuses(pod), phase, reasons=reasons)
+
+    def _look_for_containers(self, pod: Json) -> None:
+        """A kubelet that starts looks for the containers of pods that were refused before."""
+        status = pod["status"]
+        if self.manager.sources_ready or status["phase"] != "Failed":
+            return
+        if not status.get("containerStatuses"):
+            reasons = self.behaviour.sandbox_reasons
+            self._write(pod, pod_status.unlocated(pod, self._all_statuses(pod), reasons=reasons))
 
     def _statuses(self, pod: Json, part: str) -> list[Json]:
         return [self._status(pod, container, part) for container in pod["spec"].get(part) or []]
@@ -250,10 +266,11 @@ class Pods:
             "restartCount": 0,
             "state": state,
         }
-        if part == "containers":  # init containers' are never filled (§8)
-            health = self._health(uid, name)
-            if health:
-                status["allocatedResourcesStatus"] = health
+        if (
+            part == "containers" and self.behaviour.device_health
+        ):  # init containers' are never filled (§8)
+            # null: a merge patch must take away what an earlier one said
+            status["allocatedResourcesStatus"] = self._health(uid, name) or None
         return status
 
     def _health(self, uid: str, container: str) -> list[Json]:

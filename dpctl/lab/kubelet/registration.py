@@ -5,7 +5,6 @@ Source: kubelet-facts §1.2, §3.1.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from urllib.parse import quote
 import grpc
 
 from dpctl import names
+from dpctl.lab.kubelet.go_text import Unknown, quoted
 from dpctl.lab.kubelet.plugin_client import PluginServer, RegistrationError
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2_grpc as rpc
@@ -37,15 +37,15 @@ class Registration(rpc.RegistrationServicer):
     def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Empty:
         self._log(f"Got registration request from device plugin {request.resource_name}")
         if request.version != VERSION:
-            quoted = json.dumps(request.version)
+            version = quoted(request.version)
             context.abort(
                 grpc.StatusCode.UNKNOWN,
-                f"requested API version {quoted} is not supported by kubelet. "
+                f"requested API version {version} is not supported by kubelet. "
                 f'Supported version is ["{VERSION}"]',
             )
         if not names.is_extended(request.resource_name):
-            quoted = json.dumps(request.resource_name)
-            context.abort(grpc.StatusCode.UNKNOWN, f"the ResourceName {quoted} is invalid")
+            name = quoted(request.resource_name)
+            context.abort(grpc.StatusCode.UNKNOWN, f"the ResourceName {name} is invalid")
         try:
             self._plugins.connect(request.resource_name, self._socket(request.endpoint))
         except RegistrationError as error:
@@ -78,6 +78,7 @@ def serve(directory: Path, plugins: PluginServer, log: Callable[[str], None]) ->
     server = grpc.server(futures.ThreadPoolExecutor(_WORKERS), options=[("grpc.so_reuseport", 0)])
     service = Registration(directory, plugins, log)
     rpc.add_RegistrationServicer_to_server(service, server)  # type: ignore[no-untyped-call]
+    server.add_generic_rpc_handlers((Unknown(["v1beta1.Registration"]),))
     server.add_insecure_port(f"unix:{quote(str(directory / SOCKET))}")
     server.start()
     return server
