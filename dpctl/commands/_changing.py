@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 CHANGES_GROUPS = (OUTPUT, PLACES, CLUSTER, READING)
 Planner = Callable[[Snapshot], ChangePlan]
-_PASSING_LOOKS = 3
-_PASSING_SECONDS = 0.3
+_PASSING_LOOKS = 5
+_PASSING_SECONDS = 0.5
 DRY_RUN = ("none", "client", "server")
 _LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
 _WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.ALLOCATABLE, Source.POD_NAMES}
