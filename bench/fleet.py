@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from dpctl.env import Settings, find_env
 from dpctl.sources.apiserver import Api, connect
-from tests.cluster.plane import ControlPlane
+from tests.cluster.control import ControlPlane
 
 KEY = "old.example/retired"
 POINTER = KEY.replace("/", "~1")

@@ -133,7 +133,7 @@ def happen(world: World, event: Event) -> None:
         world.failure = event.what
 
 
-def planner(prune: bool):  # type: ignore[no-untyped-def]
+def planner(prune: bool):
     wanted = (
         Removal(Action.PRUNE, include=frozenset({"ghost", "foreign"}))
         if prune

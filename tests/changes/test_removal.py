@@ -54,7 +54,7 @@ def prune(snap: Snapshot, *include: str, match: tuple[str, ...] = ()) -> ChangeP
 
 
 def remove(snap: Snapshot, *names: str, **flags: bool) -> ChangePlan:
-    return plan_removal(snap, Removal(Action.REMOVE, names=names or (R,), **flags))
+    return plan_removal(snap, Removal(Action.REMOVE, names=names or (R,), **flags))  # type: ignore[arg-type]
 
 
 def row(plan: ChangePlan, name: str = R) -> PlanRow:

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from dpctl.lab.api_auth import User
@@ -145,6 +145,13 @@ class _KubeletsApi:
         return document
 
 
+class _Client(NamedTuple):
+    """What the device manager looks at of a connection to a plugin."""
+
+    resource: str
+    socket: str
+
+
 class World:
     """The node, what is true of it, and what dpctl did to it."""
 
@@ -156,7 +163,7 @@ class World:
         self.plugins_dir.mkdir()
         self.clock = Clock(frozen=True)
         self.manager = DeviceManager(
-            self.plugins_dir, self.clock, lambda text: None, set, lambda uids: None
+            self.plugins_dir, self.clock, lambda text: None, set, lambda uids: None, True
         )
         self.kubelets_api = _KubeletsApi(self.server, name)
         self.status = NodeStatus(
@@ -171,6 +178,7 @@ class World:
         self.api = Api(_Connection(self))  # type: ignore[arg-type]
         self.serving: dict[str, bool] = {}
         """Resource of a live plugin to whether the kubelet is connected to it."""
+        self.clients: dict[str, _Client] = {}
         self.inodes: dict[str, int] = {}
         self.failure: str | None = None
         """Of the next request of dpctl."""
@@ -187,14 +195,16 @@ class World:
 
     def plugin_up(self, resource: str, devices: int = 2, *, registers: bool = True) -> None:
         if registers:
-            self.manager.plugin_connected(resource, object())  # type: ignore[arg-type]
+            client = _Client(resource, f"{resource.rpartition('/')[2]}.sock")
+            self.manager.plugin_connected(resource, client)  # type: ignore[arg-type]
+            self.clients[resource] = client
             listed = [pb.Device(ID=f"dev-{n}", health="Healthy") for n in range(devices)]
             self.manager.devices_received(resource, listed)
         self.serving[resource] = registers
 
     def plugin_down(self, resource: str) -> None:
         if self.serving.pop(resource, None):
-            self.manager.plugin_disconnected(resource)
+            self.manager.plugin_disconnected(self.clients.pop(resource))  # type: ignore[arg-type]
 
     def sync(self) -> None:
         self._begun = None

@@ -270,7 +270,7 @@ def test_a_success_without_effect_is_none(bench: Bench) -> None:
     def without_status(method: str, path: str, **more: object) -> Answer:
         return exchange(method, path.removesuffix("/status"), **more)  # type: ignore[arg-type]
 
-    api.connection.exchange = without_status  # type: ignore[assignment, method-assign]
+    api.connection.exchange = without_status  # type: ignore[method-assign]
     with pytest.raises(NotAppliedError, match="with success and changed nothing"):
         apply_plan(api, plan)
     assert numbers(bench, "foreign.test/x") == ("3", "3")
