@@ -54,7 +54,7 @@ complete -c dpctl -n '__dpctl_at \'\'' -a resources -d 'Which resources exist he
 complete -c dpctl -n '__dpctl_at \'\'' -a devices -d 'Which devices, healthy or not, where, held by which container'
 complete -c dpctl -n '__dpctl_at \'\'' -a pods -d 'What each container holds: devices, CPUs, memory, claims'
 complete -c dpctl -n '__dpctl_at \'\'' -a plugins -d 'Which plugins are alive, registered, orphaned or dead'
-complete -c dpctl -n '__dpctl_at \'\'' -a node -d 'What Nodes offer, what is requested, what is left: from the API server'
+complete -c dpctl -n '__dpctl_at \'\'' -a node -d 'What Nodes offer and what is left; remove what nothing backs'
 complete -c dpctl -n '__dpctl_at \'\'' -a who -d 'Who holds a device ID or has a device node open'
 complete -c dpctl -n '__dpctl_at \'\'' -a lab -d 'A whole small node without Kubernetes, to learn and to test on'
 complete -c dpctl -n '__dpctl_at \'\'' -a env -d 'Every path and endpoint, and where it came from'

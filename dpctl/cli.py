@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, Entry] = {
     "devices": Entry("Which devices, healthy or not, where, held by which container", NODE),
     "pods": Entry("What each container holds: devices, CPUs, memory, claims", NODE),
     "plugins": Entry("Which plugins are alive, registered, orphaned or dead", NODE),
-    "node": Entry("What Nodes offer, what is requested, what is left: from the API server", NODE),
+    "node": Entry("What Nodes offer and what is left; remove what nothing backs", NODE),
     "who": Entry("Who holds a device ID or has a device node open", NODE),
     "lab": Entry("A whole small node without Kubernetes, to learn and to test on", TRY),
     "env": Entry("Every path and endpoint, and where it came from", SELF),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
+from dpctl.gen.manifests import SECTIONS
 from dpctl.gen.tree import Node, Option
 
 WRITTEN = "2026-11-29"
@@ -27,7 +28,8 @@ EXIT_STATUS = (
     ("5", "Permission denied."),
     (
         "6",
-        "A change was not applied, or was undone by somebody.",
+        "A change was not applied (something named was refused, too), or was undone by somebody "
+        "within the verify window.",
     ),
     ("7", "Bad data: a corrupt checkpoint, an undecodable bundle."),
     ("130", "Interrupted."),
@@ -47,6 +49,10 @@ FILES = (
     ("/var/lib/kubelet/pod-resources/kubelet.sock", "The kubelet's PodResources service."),
     ("/var/lib/kubelet/plugins_registry", "Sockets of plugins that the kubelet finds by itself."),
     ("/var/log/pods", "Names of the pods of this node."),
+    (
+        "/var/lib/dpctl/undo, ~/.local/state/dpctl/undo",
+        "What changes of Nodes took, for dpctl node undo; XDG_STATE_HOME names another place.",
+    ),
 )
 ENVIRONMENT = (
     ("DPCTL_FROM", "A captured bundle to read, as --from."),
@@ -64,7 +70,9 @@ dpctl answers for one node, from live sockets or from a captured bundle: which r
 plugins offer and how many, which devices are healthy, who holds them, and whether the plugin, the
 kubelet, its checkpoint and the Node object agree.
 
-Reading never disturbs the node: dpctl calls what only reads, and opens files.
+Reading never disturbs the node: dpctl calls what only reads, and opens files. What changes
+something is a command of its own (dpctl node set, remove, prune, undo; dpctl plugins prune; dpctl
+pods prune): it shows what it would do and asks, and --dry-run goes no further.
 
 As kubectl plugin the same commands are kubectl dp COMMAND. Options that several commands share may
 also stand before the command's name."""
@@ -110,6 +118,12 @@ def _command_page(root: Node, node: Node, version: str) -> str:
     examples = [line for each in node.walk() for line in (*each.examples, "") if each.examples]
     if examples:
         lines += [".SH EXAMPLES", ".nf", *(escaped(line) for line in examples[:-1]), ".fi"]
+    manifests = SECTIONS.get(node.words[0], ())
+    if manifests:
+        lines.append(".SH MANIFESTS")
+        for meaning, text in manifests:
+            lines += [*_paragraphs(meaning), ".PP", ".nf"]
+            lines += [*(escaped(line) for line in text.splitlines()), ".fi"]
     related = [c.words[0] for c in root.children if c.section == node.section and c != node]
     others = ", ".join(["dpctl(1)", *(f"dpctl-{name}(1)" for name in related)])
     return _page([*lines, *_tail(), ".SH SEE ALSO", *_paragraphs(others)])
