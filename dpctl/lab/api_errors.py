@@ -19,6 +19,7 @@ class ApiError(Exception):
         message: str,
         details: Json | None = None,
         headers: Mapping[str, str] | None = None,
+        metadata: Json | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -26,12 +27,13 @@ class ApiError(Exception):
         self.message = message
         self.details = {} if details is None else details
         self.headers = {} if headers is None else dict(headers)
+        self.metadata = {} if metadata is None else metadata
 
     def status(self) -> Json:
         return {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
@@ -87,3 +89,15 @@ def invalid(kind: str, name: str, causes: Sequence[tuple[str, str, str]]) -> Api
         ],
     }
     return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {joined}', details)
+
+
+def expired(following: str) -> ApiError:
+    """A page token whose version is gone; `following` goes on with what there is now."""
+    message = (
+        "The provided continue parameter is too old to display a consistent list result. You can"
+        " start a new list without the continue parameter, or use the continue token in this"
+        " response to retrieve the remainder of the results. Continuing with the provided token"
+        " results in an inconsistent list - objects that were created, modified, or deleted between"
+        " the time the first chunk was returned and now may show up in the list."
+    )
+    return ApiError(410, "Expired", message, metadata={"continue": following})

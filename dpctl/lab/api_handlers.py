@@ -247,7 +247,13 @@ class Handlers:
             limit = int(call.query.get("limit") or 0)
         except ValueError:
             raise bad_request("limit is not a number") from None
-        chosen, rest = api_paths.page(items, max(limit, 0), call.query.get("continue", ""))
+        chosen, rest = api_paths.page(
+            items,
+            max(limit, 0),
+            call.query.get("continue", ""),
+            version=version,
+            oldest=self.store.oldest,
+        )
         api_version, kind, _ = KINDS[request.resource]
         return 200, {
             "kind": f"{kind}List",

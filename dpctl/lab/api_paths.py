@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from dpctl.lab.api_errors import ApiError, Json, bad_request
+from dpctl.lab.api_errors import ApiError, Json, bad_request, expired
 from dpctl.lab.api_store import KINDS
 
 _GROUPS = {
@@ -99,17 +99,45 @@ def _dig(document: Any, path: str) -> str:
     return "" if document is None else str(document)
 
 
-def page(items: list[Json], limit: int, token: str) -> tuple[list[Json], Json]:
-    """One page, and what list metadata says of the rest (`continue`, `remainingItemCount`)."""
-    start = 0
+Key = tuple[str, str]
+
+
+def page(
+    items: list[Json], limit: int, token: str, *, version: int, oldest: int
+) -> tuple[list[Json], Json]:
+    """One page of `items`, which are in the order of their keys, and what list metadata says of the
+    rest (`continue`, `remainingItemCount`).
+
+    A token names the last key and the version that the list began with, so objects that come and go
+    between two pages neither shift nor repeat others. Raises ApiError 410 for one that began before
+    `oldest`; its `continue` goes on behind the same key with what there is now.
+    """
+    begun = version
     if token:
-        try:
-            start = int(json.loads(base64.urlsafe_b64decode(token))["start"])
-        except (binascii.Error, ValueError, KeyError, TypeError):
-            raise bad_request("continue key is not valid") from None
-    chosen = items[start : start + limit] if limit else items[start:]
-    left = len(items) - start - len(chosen)
+        begun, last = _decode_token(token)
+        if begun < oldest:
+            raise expired(_token(version, last))
+        items = [item for item in items if _key(item) > last]
+    chosen = items[:limit] if limit else items
+    left = len(items) - len(chosen)
     if left <= 0:
         return chosen, {}
-    following = base64.urlsafe_b64encode(json.dumps({"start": start + len(chosen)}).encode())
-    return chosen, {"continue": following.decode(), "remainingItemCount": left}
+    return chosen, {"continue": _token(begun, _key(chosen[-1])), "remainingItemCount": left}
+
+
+def _key(item: Json) -> Key:
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def _token(version: int, last: Key) -> str:
+    text = json.dumps({"v": version, "start": list(last)}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def _decode_token(token: str) -> tuple[int, Key]:
+    try:
+        found = json.loads(base64.urlsafe_b64decode(token))
+        namespace, name = found["start"]
+        return int(found["v"]), (str(namespace), str(name))
+    except (binascii.Error, ValueError, KeyError, TypeError):
+        raise bad_request("continue key is not valid") from None

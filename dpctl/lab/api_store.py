@@ -57,6 +57,13 @@ class Store:
         with self._lock:
             return self._version
 
+    @property
+    def oldest(self) -> int:
+        """The first version that the log still reaches back to."""
+        with self._lock:
+            full = len(self._log) == _LOG_LENGTH
+            return self._log[0].version if full else 0
+
     def get(self, resource: str, name: str, namespace: str = "") -> Json:
         """Raises ApiError 404."""
         with self._lock:

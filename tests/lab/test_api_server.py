@@ -298,3 +298,64 @@ def test_large_and_odd_requests(server: Server) -> None:
     assert server.ask("POST", "/api/v1/namespaces/ml/pods", {"metadata": {"name": "p"}})[0] == 422
     assert server.ask("POST", "/api/v1/namespaces/ml/pods", b"[]")[0] == 400
     assert server.ask("PATCH", STATUS, b"[" * 100_000, kind=JSON_PATCH)[0] == 400
+
+
+# --- pages
+
+
+def _named(number: int) -> str:
+    return f"page-{number:03}"
+
+
+def test_pages_neither_repeat_nor_leave_out_while_the_list_changes(server: Server) -> None:
+    for number in range(6):
+        server.store.create("nodes", {"metadata": {"name": _named(number)}}, "test")
+    path = "/api/v1/nodes?limit=4"
+    _, first = server.ask("GET", path)
+    seen = [item["metadata"]["name"] for item in first["items"]]
+    assert first["metadata"]["remainingItemCount"] == 4
+    server.store.delete("nodes", seen[0])
+    server.store.create("nodes", {"metadata": {"name": "a-new-one"}}, "test")
+    token = first["metadata"]["continue"]
+    _, second = server.ask("GET", f"{path}&continue={token}")
+    seen += [item["metadata"]["name"] for item in second["items"]]
+    assert seen == ["lab-0", "lab-1", *map(_named, range(6))]
+    assert "continue" not in second["metadata"]
+
+
+def test_a_token_that_has_expired_brings_one_that_goes_on(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/nodes?limit=1"
+    _, first = server.ask("GET", path)
+    monkeypatch.setattr(Store, "oldest", property(lambda store: store.version + 1))
+    code, refusal = server.ask("GET", f"{path}&continue={first['metadata']['continue']}")
+    assert (code, refusal["reason"]) == (410, "Expired")
+    monkeypatch.undo()
+    _, second = server.ask("GET", f"{path}&continue={refusal['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in second["items"]] == ["lab-1"]
+
+
+@pytest.mark.parametrize("token", ["x", "e30=", "bnVsbA==", "%00"])
+def test_a_token_that_is_none(server: Server, token: str) -> None:
+    assert server.ask("GET", f"/api/v1/nodes?limit=1&continue={token}")[0] == 400
+
+
+def test_a_pod_that_has_run_its_course_goes_at_once(server: Server) -> None:
+    spec = {"nodeName": "lab-0", "containers": [{"name": "c"}]}
+    pod = {"metadata": {"name": "over", "namespace": "default"}, "spec": spec}
+    server.store.create("pods", pod, "test")
+
+    def fail(found: dict[str, Any]) -> dict[str, Any]:
+        return {**found, "status": {"phase": "Failed"}}
+
+    server.store.update(
+        "pods", "over", fail, namespace="default", manager="test", subresource="status"
+    )
+    path = "/api/v1/namespaces/default/pods/over"
+    code, answer = server.ask("DELETE", path, {"preconditions": {"uid": "another"}})
+    assert (code, answer["reason"]) == (409, "Conflict")
+    assert server.ask("DELETE", f"{path}?dryRun=All")[0] == 200
+    assert server.ask("GET", path)[0] == 200
+    assert server.ask("DELETE", path)[0] == 200
+    assert server.ask("GET", path)[0] == 404
