@@ -211,6 +211,7 @@ class Api:
             nodes = self._decoded(nodes_from_json, page.items)
             new = tuple(node for node in nodes if node.name not in seen)
             seen.update(node.name for node in new)
+            del page, nodes  # the next page is read while this frame waits
             yield new
 
     def pod_pages(self, node: str | None = None) -> Iterator[PodPage]:
@@ -226,7 +227,9 @@ class Api:
         right = Right("list", "pods")
         query = [("fieldSelector", ",".join(terms))]
         for page in self._pages("/api/v1/pods", query, right, Bounds()):
-            yield PodPage(self._decoded(pods_from_json, page.items), page.first)
+            pods, first = self._decoded(pods_from_json, page.items), page.first
+            del page
+            yield PodPage(pods, first)
 
     def _pages(
         self,

@@ -127,9 +127,10 @@ def _once(
             token = page.at("metadata", "continue").text() or ""
         except BadDataError as e:
             raise BadDataError(f"the answer of {server}: {e.message}", e.hint) from e
+        empty = 0 if items else empty + 1
         yield Page(items, size, first)
         first = False
-        empty = 0 if items else empty + 1
+        del document, page, items  # 500 Nodes are 20 MiB: not two pages at a time
         if not token:
             return
         if empty == _MOST_EMPTY:
