@@ -109,3 +109,14 @@ def test_a_server_too_old_to_tell_who_decides_by_the_access_review(
     server.answer(path, fake.json_reply({"status": {"allowed": False}}, 201))
     with pytest.raises(MissingRightsError, match="this user may not patch nodes/status"):
         preflight(api, STATUS, role="r", node="lab-0")
+
+
+def test_where_nobody_may_ask_the_change_itself_tells(tmp_path: Path, server: fake.Server) -> None:
+    for path in (
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        "/apis/authentication.k8s.io/v1beta1/selfsubjectreviews",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    ):
+        server.answer(path, fake.status(403, "User cannot create resource"))
+    api = connect(env_for(kubeconfig(tmp_path / "kubeconfig", server.url)))
+    assert preflight(api, STATUS, role="r", node="lab-0") == Identity(None)
