@@ -55,10 +55,16 @@ class Credentials:
 
     def authorization(self) -> str | None:
         """The value of the Authorization header, renewed where it has run out."""
-        with _quiet_root_log():
-            value: str | None = _in_time(
-                lambda: self.configuration.get_api_key_with_prefix("BearerToken"), self.where
-            )
+
+        def key() -> str | None:
+            found: str | None = self.configuration.get_api_key_with_prefix("BearerToken")
+            return found
+
+        if self.configuration.refresh_api_key_hook is None:
+            value = key()  # nothing runs out, and a thread for every request costs milliseconds
+        else:
+            with _quiet_root_log():
+                value = _in_time(key, self.where)
         return value.strip() if value else None
 
 
