@@ -141,6 +141,8 @@ class RowPrinter(Generic[Row]):
         self._stream = stream or sys.stdout
         self._surface = Surface.of(self._stream, options)
         self._kept: list[Row] | None = None
+        self.begun = False
+        """Whether anything has been printed, so that a document must be closed."""
         if options.format == "jsonpath" or options.sort_by is not None:
             self._kept = []
         else:
@@ -153,6 +155,7 @@ class RowPrinter(Generic[Row]):
             return
         text = self._rows.rows(sorted_rows(rows, self._view, None))
         if text:
+            self.begun = True
             terminal.emit(self._stream, text)
 
     def close(self, envelope: Envelope) -> None:

@@ -108,6 +108,9 @@ def change_many(common: Common, asked: Asked, plan: Callable[[Snapshot], ChangeP
     journal = _journal(api, asked) if asked.dry_run == "none" else None
     try:
         return _Fleet(env, api, wanted, asked, plan, report, journal).run()
+    except DpctlError:
+        report.abandon(time.time())
+        raise
     finally:
         if journal is not None:
             journal.close()
@@ -187,6 +190,7 @@ class _Fleet:
             return ExitCode.NOT_APPLIED if found.refused else ExitCode.OK
         if found.todo and not self._agreed(found):
             streams.plain("nothing was changed")
+            self.report.close(time.time())
             return ExitCode.NOT_APPLIED
         return self._change(found, pods)
 

@@ -108,6 +108,11 @@ class Report:
         _tell_reasons(outcomes)
         _tell_sums(outcomes)
 
+    def abandon(self, at: float) -> None:
+        """The run ends with an error: what has been printed is a whole document all the same."""
+        if self._printer.begun:
+            self.close(at)
+
     def close(self, at: float) -> None:
         from dpctl.documents import Envelope
 

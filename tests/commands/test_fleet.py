@@ -124,6 +124,15 @@ def test_nothing_is_done_without_being_asked_for(nodes: Nodes) -> None:
     assert "nobody can be asked here" in result.err
 
 
+def test_a_document_is_whole_however_it_ends(nodes: Nodes) -> None:
+    nodes.add(1)
+    nodes.add(2, keys={OLD: "4"})  # refused, and printed before the question
+    result = dpctl(*REMOVE[:-1], "-o", "json", env=nodes.env)
+    assert result.code == 2
+    assert [row["node"] for row in json.loads(result.out)["items"]] == ["n-2"]
+    assert nodes.keys() == {"n-1": "0", "n-2": "4"}
+
+
 def test_a_set_on_many_nodes(nodes: Nodes) -> None:
     nodes.add(1, 2, pool="gpu")
     nodes.add(3)
