@@ -8,6 +8,7 @@ says so. Nothing prints; `commands` tells.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpctl.changes.apply import UncertainError, apply_plan, stands
 from dpctl.changes.fleet_pods import Pods, PodsLook
-from dpctl.changes.undo_file import rewrite_undo, write_undo
+from dpctl.changes.undo_file import next_number, rewrite_undo, write_undo
 from dpctl.changes.undo_record import record_of
 from dpctl.errors import DpctlError, UnreachableError
 from dpctl.model import Node, Snapshot
@@ -150,6 +151,7 @@ class Run:
         self._found = found
         self._pods = pods
         self._lock = threading.Lock()
+        self._numbers = itertools.count(next_number(work.undo_directory))
         self._failures = 0
         self._crashes: list[BaseException] = []
 
@@ -212,7 +214,7 @@ class Run:
                 return _not_applied(plan, error)
         try:
             record = record_of(plan, work.api.server, time.time(), node)
-            path = write_undo(record, work.undo_directory)
+            path = write_undo(record, work.undo_directory, number=next(self._numbers))
             if work.journal is not None:
                 work.journal.begin(_intended(plan), path)
         except DpctlError as error:

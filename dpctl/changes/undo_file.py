@@ -35,9 +35,22 @@ def undo_directory(env: Env, environ: dict[str, str]) -> str:
     return os.path.join(home, ".local/state/dpctl/undo")
 
 
-def write_undo(record: UndoRecord, directory: str, file: str | None = None) -> str:
+def next_number(directory: str) -> int:
+    """One more than any file there has, for who writes thousands: counting them each time would
+    cost more than the changes."""
+    with suppress(OSError):
+        names = os.listdir(directory)
+        used = [int(found[1]) for name in names if (found := _NAME.fullmatch(name))]
+        return max(used, default=0) + 1
+    return 1
+
+
+def write_undo(
+    record: UndoRecord, directory: str, file: str | None = None, *, number: int | None = None
+) -> str:
     """Write a new record, durably; its path. `file`: a path of the user's own, which must not be
-    there. Raises DeniedError, NotAppliedError, UsageError: then nothing must be changed."""
+    there. `number`: at least that one, not looked for; of one node each must be higher than the
+    one before. Raises DeniedError, NotAppliedError, UsageError: then nothing must be changed."""
     if file is not None:
         path = os.path.abspath(file)
         if os.path.lexists(path):
@@ -46,7 +59,7 @@ def write_undo(record: UndoRecord, directory: str, file: str | None = None) -> s
         return path
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        path = _reserve(directory, record)
+        path = _reserve(directory, record, number)
     except OSError as error:
         raise _failed(error, directory) from error
     _write(path, record)
@@ -96,14 +109,15 @@ def undo_records(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...
     return tuple(records)
 
 
-def _reserve(directory: str, record: UndoRecord) -> str:
-    """The next number, taken by creating the file: two runs never share one."""
-    used = [int(found[1]) for name in os.listdir(directory) if (found := _NAME.fullmatch(name))]
-    number = max(used, default=0) + 1
+def _reserve(directory: str, record: UndoRecord, given: int | None) -> str:
+    """The next number, taken by creating the file: two runs never share one of one node."""
+    number = next_number(directory) if given is None else given
     words = re.sub(r"[^A-Za-z0-9.-]", "_", f"{record.node}-{record.action}")[:120]
     for _ in range(_MOST_TRIES):
         path = os.path.join(directory, f"{number:06d}-{words}.json")
-        if any(name.startswith(f"{number:06d}-") for name in os.listdir(directory)):
+        if given is None and any(
+            name.startswith(f"{number:06d}-") for name in os.listdir(directory)
+        ):
             number += 1
             continue
         try:
