@@ -75,7 +75,7 @@ def prune(
         output.write(rows, SOCKET_CHANGES, options=options, snapshot_meta=envelope)
     if dry_run or not todo:
         if not todo:
-            streams.plain("nothing to remove")
+            streams.say("note", "nothing to remove")
         return ExitCode.NOT_APPLIED if refused else ExitCode.OK
     directory = env.device_plugin_dir.value or ""
     files = "this file" if len(todo) == 1 else f"these {len(todo)} files"

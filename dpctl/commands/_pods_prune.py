@@ -91,7 +91,7 @@ def prune(
         output.write(rows, POD_CHANGES, options=options, snapshot_meta=envelope)
     if shown:
         if not rows:
-            streams.plain("no pod was rejected here")
+            streams.say("note", "no pod was rejected here")
         return ExitCode.OK
     what = "this pod" if len(rows) == 1 else f"these {len(rows)} pods"
     if not options.is_table and not yes:
