@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpctl import names, quantity
-from dpctl.changes.evidence import evidence_of
+from dpctl.changes.evidence import Evidence, evidence_of
 from dpctl.changes.removal import NATIVE, notes_of, summary, waiting_pods
 from dpctl.changes.setting import KUBELETS_MANAGER, is_kubelets
 from dpctl.errors import BadDataError
@@ -169,6 +169,8 @@ def plan_undo(
                 )
             else:
                 target = _target(key, restore_value)
+                verdict, reason, step = _risky(key, target, evidence) or (verdict, reason, step)
+            if verdict is Verdict.CHANGE:
                 who = KUBELETS_MANAGER if key.kubelets else manager
                 by_manager.setdefault(who, []).extend(_changes(node, key, target))
                 if target != (key.capacity_before, key.allocatable_before):
@@ -273,6 +275,18 @@ def _same(now: str | None, left: str | None) -> bool:
     if now is None or left is None:
         return now == left
     return quantity.count(now) == quantity.count(left)
+
+
+def _risky(
+    key: UndoKey, target: tuple[str | None, str | None], evidence: Evidence
+) -> tuple[Verdict, str, str] | None:
+    """The kubelet's number is not put back beside a plugin that may serve it; 0 is harmless."""
+    above = any((quantity.count(text) or 0) > 0 for text in target)
+    if not (key.kubelets and above and evidence.unclaimed):
+        return None
+    where = ", ".join(evidence.unclaimed[:3])
+    words = f"a plugin listens on {where}, and which resource it serves is not known for sure"
+    return Verdict.REFUSE, words, "restart that plugin, or leave out --restore-value"
 
 
 def _target(key: UndoKey, restore_value: bool) -> tuple[str | None, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -133,7 +134,7 @@ def happen(world: World, event: Event) -> None:
         world.failure = event.what
 
 
-def planner(prune: bool):
+def planner(prune: bool) -> Callable[[Snapshot], ChangePlan]:
     wanted = (
         Removal(Action.PRUNE, include=frozenset({"ghost", "foreign"}))
         if prune
@@ -219,7 +220,7 @@ def check_undo(world: World) -> None:
     if not world.removed:
         return
     gone = frozenset.union(*(names for names, _ in world.removed))
-    there = world.keys()
+    there = world.amounts()
     lost = {n for n in gone if n not in there and n not in world.serving}
     if not lost:
         return
@@ -245,12 +246,18 @@ def check_undo(world: World) -> None:
     for name in lost:
         before = keys[name]
         above = before.capacity_before not in (None, "0") and before.kubelets
-        now = world.keys()[name][0]
+        now = world.amounts()[name][0]
         assert now == ("0" if above else before.capacity_before), name
 
 
-def play(story: Story, directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World(directory)
+def play(
+    story: Story,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[Path], World] = World,
+) -> World:
+    """One story from its beginning to its undoing. Raises AssertionError."""
+    world = make(directory)
     prepare(world, story.kinds)
     disk = Disk(world)
     with monkeypatch.context() as patched:

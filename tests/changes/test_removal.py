@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,9 +32,9 @@ def node(capacity: dict[str, str], allocatable: dict[str, str] | None = None, **
     return build.node(capacity, allocatable)._replace(**more)
 
 
-def live(**fields: object) -> Snapshot:
+def live(**fields: Any) -> Snapshot:
     """A node with all its evidence, and R left behind as 0/0."""
-    base: dict[str, object] = {
+    base: dict[str, Any] = {
         "collected_at": NOW,
         "sources": (),
         "node": node({R: "0"}),
@@ -46,15 +48,15 @@ def live(**fields: object) -> Snapshot:
         "pod_resources": PodResources("v1", ()),
         "boot_id": "b",
     }
-    return Snapshot(**{**base, **fields})  # type: ignore[arg-type]
+    return Snapshot(**{**base, **fields})
 
 
 def prune(snap: Snapshot, *include: str, match: tuple[str, ...] = ()) -> ChangePlan:
     return plan_removal(snap, Removal(Action.PRUNE, include=frozenset(include), match=match))
 
 
-def remove(snap: Snapshot, *names: str, **flags: bool) -> ChangePlan:
-    return plan_removal(snap, Removal(Action.REMOVE, names=names or (R,), **flags))  # type: ignore[arg-type]
+def remove(snap: Snapshot, *names: str, **flags: Any) -> ChangePlan:
+    return plan_removal(snap, Removal(Action.REMOVE, names=names or (R,), **flags))
 
 
 def row(plan: ChangePlan, name: str = R) -> PlanRow:
@@ -153,7 +155,7 @@ def test_assume_gone_is_for_keys_at_zero_that_nobody_uses() -> None:
     assert row(remove(tracked, assume_gone=True)).verdict is Verdict.REFUSE
 
 
-def served(*, connected: bool, tracked: bool, name: str = R) -> dict[str, object]:
+def served(*, connected: bool, tracked: bool, name: str = R) -> dict[str, Any]:
     sockets = [build.listener("/dp/gpu.sock", 20)]
     sockets += [build.accepted("/dp/gpu.sock", 20)] if connected else []
     return {

@@ -105,7 +105,7 @@ class _Connection:
             return Answer(500, {}, b'{"message":"etcd is slow"}')
         if failure == "lost before":
             raise LostError("the connection broke")
-        before = world.keys() if method == "PATCH" else {}
+        before = world.amounts() if method == "PATCH" else {}
         code, data = world.server.exchange(method, path, query, body or b"", content_type, "dpctl")
         if method == "PATCH" and code == 200:
             world.note_patch(before)
@@ -240,7 +240,10 @@ class World:
         )
 
     def create_pod(self, name: str, resource: str) -> None:
-        given = pod_json("default", name, {"main": {resource: 1}}, node_name=self.name)
+        given = pod_json(
+            "default", f"{self.name}-{name}", {"main": {resource: 1}}, node_name=self.name
+        )
+        given["spec"]["automountServiceAccountToken"] = False
         code, answer = self.server.exchange(
             "POST",
             "/api/v1/namespaces/default/pods",
@@ -253,7 +256,7 @@ class World:
 
     # -- what is true
 
-    def keys(self) -> dict[str, tuple[str | None, str | None]]:
+    def amounts(self) -> dict[str, tuple[str | None, str | None]]:
         """Extended keys of the Node: capacity and allocatable."""
         status = self.kubelets_api.get_node(self.name)["status"]
         capacity, allocatable = status["capacity"], status["allocatable"]
@@ -278,7 +281,7 @@ class World:
         }
 
     def note_patch(self, before: Mapping[str, object]) -> None:
-        gone = frozenset(before) - frozenset(self.keys())
+        gone = frozenset(before) - frozenset(self.amounts())
         if gone:
             self.removed.append((gone, self.untouchable))
 

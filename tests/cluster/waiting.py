@@ -1,12 +1,14 @@
 """A node on which five-minute graces run out while other tests run.
 
-Three plugins have come and gone there: `gone.test/gpu` was killed while a pod held one of its two
-devices, `idle.test/fpga` was killed with nobody on it, and `quiet.test/nic` lives on through a
-kubelet restart without registering again.
+Plugins have come and gone there: `gone.test/gpu` was killed while a pod held one of its two
+devices, `idle.test/fpga` was killed with nobody on it, `spent.test/tpu` has ended and `dpctl node
+remove --wait` waits for its key, and `quiet.test/nic` lives on through a kubelet restart without
+registering again.
 """
 
 from __future__ import annotations
 
+import subprocess
 import time
 
 from . import pods
@@ -39,6 +41,7 @@ class Waiting:
         )
         node.restart_kubelet()
         node.wait_resource("quiet.test/nic", "0", "0")
+        spent = bench.plugin("spent.test/tpu", ["tpu-0"])
         gone = bench.plugin("gone.test/gpu", ["gpu-0", "gpu-1"], preferred=True)
         idle = bench.plugin("idle.test/fpga", ["fpga-0"])
         node.create_pod(f"keeper-{node.name}", {"gone.test/gpu": 1})
@@ -46,6 +49,19 @@ class Waiting:
             plugin.kill()
         node.wait_resource("gone.test/gpu", "0", "2")
         node.wait_resource("idle.test/fpga", "0", "1")
+        spent.ask("exit")
+        node.wait_resource("spent.test/tpu", "0", "1")
+        state = {"XDG_STATE_HOME": str(node.kubelet_dir / "dpctl-state")}
+        self.removal = subprocess.Popen(
+            [
+                *(*node.nsenter, *bench.command(), "node", "remove", "spent.test/tpu"),
+                *("--wait", "--yes", "--verify", "5s"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **bench.environment(env=state)},
+        )
         self.since = time.monotonic()
 
     def wait(self) -> None:
@@ -66,9 +82,13 @@ class Waiting:
         except Exception as error:
             error.add_note(f"last seen: {last}")
             raise
+        if not self.released:
+            self.said, _ = self.removal.communicate(timeout=120)
         self.released = True
 
     released = False
+    said = ""
+    """What `dpctl node remove --wait` printed."""
 
     def pod(self) -> str:
         """The pod that holds a device of the plugin that is gone."""

@@ -1,0 +1,170 @@
+"""What an answer of the API server means, and what a patch says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpctl.changes.apply import UncertainError, apply_plan, explain
+from dpctl.changes.removal import Removal, plan_removal
+from dpctl.errors import DpctlError, NotAppliedError, UnreachableError
+from dpctl.lab import json_patch
+from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch
+from dpctl.sources.connection import Answer
+from dpctl.writes.node_status import operations
+from tests.changes.world import World
+
+KEY = "old.test/x"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(tmp_path)
+    made.write({KEY: "0"}, "kubelet", both=True)
+    monkeypatch.setattr("dpctl.changes.apply.time.sleep", lambda seconds: None)
+    return made
+
+
+def plan_of(world: World) -> ChangePlan:
+    return plan_removal(world.look(), Removal(Action.REMOVE, names=(KEY,)))
+
+
+def test_names_are_escaped_and_tests_come_first() -> None:
+    name = "a~b/c~1d"
+    changes = (KeyChange("capacity", name, "1k", None), KeyChange("allocatable", name, None, None))
+    found = operations(changes, uid="u", boot_id="b")
+    assert [o["op"] for o in found] == ["test", "test", "test", "test", "remove"]
+    assert found[2] == {"op": "test", "path": "/status/capacity/a~0b~1c~01d", "value": "1k"}
+    assert found[3]["value"] is None
+    document: dict[str, Any] = {
+        "metadata": {"uid": "u"},
+        "status": {"nodeInfo": {"bootID": "b"}, "capacity": {name: "1k"}, "allocatable": {}},
+    }
+    assert json_patch.apply(document, found)["status"]["capacity"] == {}
+    came = {**document, "status": {**document["status"], "allocatable": {name: "1k"}}}
+    with pytest.raises(json_patch.PatchError):
+        json_patch.apply(came, found)
+
+
+def test_removes_in_one_patch(world: World) -> None:
+    done = apply_plan(world.api, plan_of(world))
+    assert KEY not in world.amounts()
+    assert done.gone_already == ()
+
+
+def test_a_dry_run_changes_nothing(world: World) -> None:
+    assert apply_plan(world.api, plan_of(world), dry_run=True).dry_run
+    assert world.amounts()[KEY] == ("0", "0")
+
+
+def meanwhile(world: World, act: Callable[[World], object]) -> NotAppliedError:
+    plan = plan_of(world)
+    act(world)
+    before = world.amounts()
+    with pytest.raises(NotAppliedError) as error:
+        apply_plan(world.api, plan)
+    assert world.amounts() == before
+    return error.value
+
+
+def test_what_changed_meanwhile_is_told(world: World) -> None:
+    error = meanwhile(world, lambda w: w.write({KEY: "3"}, "operator"))
+    assert f"capacity of {KEY} was 0 and is 3 by operator" in error.message
+
+
+def test_a_node_made_anew_is_told(world: World) -> None:
+    def anew(w: World) -> None:
+        w.server.store.delete("nodes", w.name)
+        w.status.register()
+        w.sync()
+        w.write({KEY: "0"}, "kubelet", both=True)
+
+    assert "made anew" in meanwhile(world, anew).message
+
+
+def test_a_restarted_machine_is_told(world: World) -> None:
+    node = world.look().node
+    assert node is not None
+    plan = plan_of(world)
+    words = explain(node._replace(boot_id="other"), plan, plan.patches[0])
+    assert "another boot ID" in words
+
+
+def test_gone_already_is_no_failure(world: World) -> None:
+    plan = plan_of(world)
+    world.write({KEY: None})
+    assert apply_plan(world.api, plan).gone_already == (KEY,)
+
+
+@pytest.mark.parametrize("failure", ["lost before", "lost after", "500", "503 after"])
+def test_an_answer_that_got_lost_is_judged_by_the_node(world: World, failure: str) -> None:
+    plan = plan_of(world)
+    world.failure = failure
+    apply_plan(world.api, plan)
+    assert KEY not in world.amounts()
+
+
+def test_without_a_second_reading_it_is_not_known(world: World) -> None:
+    plan = plan_of(world)
+    world.failure = "lost after"
+
+    def dead(what: str) -> None:
+        if what == "before GET":
+            raise UnreachableError("down")
+
+    world.on_step = dead
+    with pytest.raises(UncertainError, match="is not known") as error:
+        apply_plan(world.api, plan)
+    assert "undo" in (error.value.hint or "")
+
+
+def answering(world: World, answer: Answer) -> None:
+    exchange = world.api.connection.exchange
+
+    def other(method: str, path: str, **more: Any) -> Answer:
+        if method == "PATCH":
+            return answer
+        return exchange(method, path, **more)
+
+    world.api.connection.exchange = other  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (403, 'node \\"a\\" is not allowed to modify node \\"b\\"', "change that node alone"),
+        (403, "cannot patch resource", "patch nodes/status"),
+        (404, "not found", "no Node world-0"),
+        (422, "", "without saying why"),
+        (409, "conflict", "nothing was changed"),
+        (400, "invalid JSON patch", "status 400"),
+    ],
+)
+def test_refusals_in_words(world: World, status: int, body: str, words: str) -> None:
+    plan = plan_of(world)
+    answering(world, Answer(status, {}, f'{{"kind":"Status","message":"{body}"}}'.encode()))
+    with pytest.raises(DpctlError) as error:
+        apply_plan(world.api, plan)
+    assert words in error.value.message
+    assert error.value.hint
+    assert world.amounts()[KEY] == ("0", "0")
+
+
+def test_a_success_without_effect_is_a_failure(world: World) -> None:
+    plan = plan_of(world)
+    code, data = world.server.exchange(
+        "GET", f"/api/v1/nodes/{world.name}", (), b"", "application/json", "test"
+    )
+    answering(world, Answer(code, {}, data))
+    with pytest.raises(NotAppliedError, match="with success and changed nothing"):
+        apply_plan(world.api, plan)
+
+
+def test_too_many_keys_for_one_patch(world: World) -> None:
+    many = tuple(KeyChange("capacity", f"a.test/{n}", "0", None) for n in range(6000))
+    plan = plan_of(world)._replace(patches=(Patch("dpctl", many),))
+    with pytest.raises(NotAppliedError, match="more than one patch takes"):
+        apply_plan(world.api, plan)
