@@ -121,17 +121,22 @@ class Session:
         snap = self.look()
         if snap.sockets is None or snap.checkpoint is None:
             return snap  # nothing here counts
-        late = collect(self.env, _LOCAL, again=True)
-        rows = {row.name: row for row in (*snap.sources, *late.sources)}
-        self.snap = snap._replace(
-            sources=tuple(rows.values()),
-            checkpoint=late.checkpoint,
-            directory=late.directory,
-            sockets=late.sockets,
-            processes=late.processes,
-            kubelets=late.kubelets,
-        )
-        return self.snap
+        for _ in range(_PASSING_LOOKS):
+            late = collect(self.env, _LOCAL, again=True)
+            rows = {row.name: row for row in (*snap.sources, *late.sources)}
+            snap = snap._replace(
+                sources=tuple(rows.values()),
+                checkpoint=late.checkpoint,
+                directory=late.directory,
+                sockets=late.sockets,
+                processes=late.processes,
+                kubelets=late.kubelets,
+            )
+            if not _in_passing(snap):
+                break
+            time.sleep(_PASSING_SECONDS)
+        self.snap = snap
+        return snap
 
     # -- talking
 
