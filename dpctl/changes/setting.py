@@ -60,6 +60,10 @@ def plan_set(
     evidence = evidence_of(snap, joined)
     found = next((r for r in resource_rows(snap, joined) if r.resource == resource), None)
     verdict, reason, step = _verdict(node, resource, count, found, evidence, ours)
+    classes = [c.name for c in snap.device_classes or () if c.extended_resource_name == resource]
+    if classes and verdict is Verdict.CHANGE and count > 0:
+        words = f"DeviceClass {classes[0]} serves this name: a number on the Node would hide it"
+        verdict, reason, step = Verdict.REFUSE, words, "choose another name"
     row = PlanRow(
         resource=resource,
         state=NATIVE if names.is_native(resource) else str(found.state) if found else "-",
