@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dpctl import names
 from dpctl.changes.evidence import Evidence, evidence_of
-from dpctl.changes.grace import time_left, words_left
+from dpctl.changes.grace import noticed_at, time_left, words_left
 from dpctl.errors import BadDataError
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.resources import requests, resource_rows, status_period
@@ -145,7 +145,7 @@ class _Planner:
             named=self.wanted.action is Action.REMOVE,
             forced=forced,
             waiting_pods=waiting_pods(self.snap, resource),
-            time_left=time_left(self.snap) if state is ResourceState.GRACE else None,
+            time_left=time_left(self.snap, resource) if state is ResourceState.GRACE else None,
         )
 
     def _verdict(
@@ -223,7 +223,8 @@ class _Planner:
         return None
 
     def _grace(self, found: ResourceRow) -> tuple[str, str]:
-        left = time_left(self.snap)
+        left = time_left(self.snap, found.resource)
+        exact = noticed_at(self.snap, found.resource) is not None
         if (count(found.allocatable) or 0) > 0:
             return (
                 "its plugin is gone, and the kubelet has not noticed: allocatable is still"
@@ -231,7 +232,7 @@ class _Planner:
                 "if that stays so for two status periods, restart the kubelet; then wait",
             )
         return (
-            f"the kubelet still tracks it and would put it back; {words_left(left)}",
+            f"the kubelet still tracks it and would put it back; {words_left(left, exact=exact)}",
             "run again then, or with --wait",
         )
 

@@ -110,8 +110,24 @@ class Session:
         if self.common.verbose and self.snap is None:
             for row in snap.sources:
                 streams.note(f"{row.name} {row.state}{f': {row.reason}' if row.reason else ''}")
-        self.snap = snap
-        return snap
+        self.snap = self._with_log(snap)
+        return self.snap
+
+    def _with_log(self, snap: Snapshot) -> Snapshot:
+        """When the kubelet noticed that plugins were gone, where some seem to be."""
+        from dpctl.inventory.sockets import socket_facts
+        from dpctl.quantity import count
+
+        node, checkpoint = snap.node, snap.checkpoint
+        if node is None or checkpoint is None:
+            return snap
+        quiet = [n for n in checkpoint.registered if not count(node.allocatable.get(n))]
+        kubelet = socket_facts(snap).kubelet if quiet else None
+        if kubelet is None:
+            return snap
+        from dpctl.sources.kubelet_log import read_lost_at
+
+        return snap._replace(lost_at=read_lost_at(self.env.proc.value or "/proc", kubelet.pid))
 
     def last_look(self) -> Snapshot:
         """Everything anew, and then the machine's own tables once more: they take milliseconds,

@@ -82,6 +82,8 @@ class Snapshot(NamedTuple):
     """Host path of a plugin's answer to whether it exists."""
     openers: tuple[Process, ...] | None = None
     """Processes that have the asked device node open (`who`)."""
+    lost_at: Mapping[str, float] = MappingProxyType({})
+    """Resource to when the kubelet noticed that its plugin was gone, as far as its log tells."""
     boot_id: str | None = None
     kubelet_version: str | None = None
     """From a bundle's `meta.json`; live, the Node's."""
