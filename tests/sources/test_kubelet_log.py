@@ -46,8 +46,9 @@ def test_a_log_of_december_read_in_january() -> None:
         b"\xff\xfe\x00",
         line(0, "x").replace(b"I0101", b"I9999"),
         b'I0101 "Endpoint became unhealthy" resourceName="x"',
-        line(time.time(), "a" * 500),
+        line(1.0, "a" * 500),
     ],
+    ids=range(5),
 )
 def test_nonsense_tells_nothing(log: bytes) -> None:
     assert parse_lost_at(log, time.time()) == {}
