@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHANGES_GROUPS = (OUTPUT, PLACES, CLUSTER, READING)
 Planner = Callable[[Snapshot], ChangePlan]
 _PASSING_LOOKS = 5
-_PASSING_SECONDS = 0.5
+_PASSING_SECONDS = 0.1
 DRY_RUN = ("none", "client", "server")
 _LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
 _WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.ALLOCATABLE, Source.POD_NAMES}
@@ -100,18 +100,38 @@ class Session:
         from dpctl.collect import collect
 
         snap = collect(self.env, _WANT, again=True)
-        for _ in range(_PASSING_LOOKS):
-            if not _in_passing(snap):
-                break
-            time.sleep(_PASSING_SECONDS)
-            snap = collect(self.env, _WANT, again=True)
         if snap.node is None:
             raise _no_node(snap.source(Source.NODE))
         if self.common.verbose and self.snap is None:
             for row in snap.sources:
                 streams.note(f"{row.name} {row.state}{f': {row.reason}' if row.reason else ''}")
-        self.snap = self._with_log(snap)
+        self.snap = self._with_log(self._settled(snap))
         return self.snap
+
+    def _settled(self, snap: Snapshot) -> Snapshot:
+        """Somewhere on the machine a process came or went while its listener was looked up: its
+        directory cannot be told then, and it would count as a plugin's. A later look tells: a
+        listener that is gone by then, or is somebody else's, is left out."""
+        from dpctl.collect import collect
+        from dpctl.inventory.connections import Connections
+
+        for _ in range(_PASSING_LOOKS):
+            unsure = {x.socket.inode for x in Connections(snap).unclaimed() if not x.certain}
+            if snap.sockets is None or not unsure:
+                break
+            time.sleep(_PASSING_SECONDS)
+            later = collect(self.env, _LOCAL, again=True)
+            if later.sockets is None or later.directory is None:
+                break
+            facts = Connections(_with_local(snap, later)).facts
+            if not facts.trusted:
+                break
+            still = {x.socket.inode for x in facts.listeners}
+            rows = tuple(
+                s for s in snap.sockets.sockets if s.inode not in unsure or s.inode in still
+            )
+            snap = snap._replace(sockets=snap.sockets._replace(sockets=rows))
+        return snap
 
     def _with_log(self, snap: Snapshot) -> Snapshot:
         """When the kubelet noticed that plugins were gone, where some seem to be."""
@@ -137,22 +157,8 @@ class Session:
         snap = self.look()
         if snap.sockets is None or snap.checkpoint is None:
             return snap  # nothing here counts
-        for _ in range(_PASSING_LOOKS):
-            late = collect(self.env, _LOCAL, again=True)
-            rows = {row.name: row for row in (*snap.sources, *late.sources)}
-            snap = snap._replace(
-                sources=tuple(rows.values()),
-                checkpoint=late.checkpoint,
-                directory=late.directory,
-                sockets=late.sockets,
-                processes=late.processes,
-                kubelets=late.kubelets,
-            )
-            if not _in_passing(snap):
-                break
-            time.sleep(_PASSING_SECONDS)
-        self.snap = snap
-        return snap
+        self.snap = self._settled(_with_local(snap, collect(self.env, _LOCAL, again=True)))
+        return self.snap
 
     # -- talking
 
@@ -216,12 +222,17 @@ class Session:
                 say(text, outcome.next_step)
 
 
-def _in_passing(snap: Snapshot) -> bool:
-    """Whether somewhere on the machine a process came or went while its listener was looked up: the
-    directory of that cannot be told then, and it would count as a plugin's."""
-    from dpctl.inventory.connections import Connections
-
-    return snap.sockets is not None and any(not x.certain for x in Connections(snap).unclaimed())
+def _with_local(snap: Snapshot, late: Snapshot) -> Snapshot:
+    """The machine's own tables of a later look."""
+    rows = {row.name: row for row in (*snap.sources, *late.sources)}
+    return snap._replace(
+        sources=tuple(rows.values()),
+        checkpoint=late.checkpoint,
+        directory=late.directory,
+        sockets=late.sockets,
+        processes=late.processes,
+        kubelets=late.kubelets,
+    )
 
 
 PAST = {"remove": "removed", "prune": "removed", "set": "set", "undo": "put back"}

@@ -158,7 +158,7 @@ def test_without_rights_the_rule_is_told(new_lab: Callable[..., Lab]) -> None:
     lab = new_lab()
     found = change(lab, "remove", OLD, "--context", "lab-viewer")
     assert found.code == 5, found
-    assert 'resources: ["nodes/status"], verbs: ["patch"]' in found.err
+    assert 'resources: ["nodes/status"]\n  verbs: ["patch"]\n' in found.err
     assert numbers(lab, OLD) == ("0", "0")
     assert change(lab, "undo").code == 1, "there is nothing to undo"
 
