@@ -12,6 +12,7 @@ from typing import Any
 
 from dpctl import ahead
 from dpctl.child import Child
+from dpctl.collect.threads import side_by_side
 from dpctl.env import Env
 from dpctl.errors import DpctlError, PeerError, UnreachableError
 from dpctl.model import (
@@ -191,7 +192,7 @@ class _Live:
         if len(tasks) == 1:
             tasks[0]()
         elif tasks:
-            _side_by_side(tasks)
+            side_by_side(tasks)
 
     def _read_pod_resources(self) -> None:
         socket = self.env.pod_resources_socket.value or ""
@@ -374,26 +375,3 @@ def _named(name: str | None) -> str:
             "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
         )
     return name
-
-
-def _side_by_side(tasks: list[Callable[[], None]]) -> None:
-    """Run all; a defect in one (not a DpctlError) is raised here, not lost in its thread."""
-    import threading
-
-    crashed: list[Exception] = []
-
-    def guarded(task: Callable[[], None]) -> None:
-        try:
-            task()
-        except Exception as error:
-            crashed.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(t,), daemon=True) for t in tasks[1:]]
-    for thread in threads:
-        thread.start()
-    # Ctrl-C reaches this thread alone: it leaves at once, and the others are daemons.
-    tasks[0]()
-    for thread in threads:
-        thread.join()
-    if crashed:
-        raise crashed[0]
