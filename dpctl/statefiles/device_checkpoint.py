@@ -7,7 +7,6 @@ reading the file belongs to `sources.checkpoint`, judging it to `doctor` and `st
 from __future__ import annotations
 
 import binascii
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from dpctl.statefiles.checksum import (
     spew_map,
     spew_text,
 )
+from dpctl.statefiles.go_json import go_json
 
 __all__ = [
     "decode_alloc_response",
@@ -124,7 +124,7 @@ def encode_checkpoint(
         "PodDeviceEntries": [_entry_json(entry) for entry in entries] or None,
         "RegisteredDevices": dict(sorted(names.items())),
     }
-    return _go_json({"Data": content, "Checksum": checksum})
+    return go_json({"Data": content, "Checksum": checksum})
 
 
 def hashed_text(entries: Sequence[_Entry] | None, registered: _Registered | None) -> bytes:
@@ -263,22 +263,3 @@ def _entry_json(entry: _Entry) -> dict[str, object]:
         "DeviceIDs": dict(sorted((str(node), ids) for node, ids in devices.items())),
         "AllocResp": encoded,
     }
-
-
-_GO_ESCAPES = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
-_GO_ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
-
-
-def _go_json(value: object) -> bytes:
-    """JSON as Go's encoder writes it: no spaces, and some characters escaped that need not be.
-
-    They occur only inside texts, so they may be replaced in the whole.
-    """
-    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES.get(match[0], "\\ufffd"), written).encode()

@@ -1,6 +1,7 @@
 """JSON of a state file, read as strictly as Go reads it and bounded; pure.
 
-Only the document and the types of its values. What keys mean belongs to the formats.
+Only the document and the types of its values. What keys mean belongs to the formats; how Go writes,
+and what it says to a damaged text, to `go_json`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ _DAMAGED = (
 )
 
 
+class UnreadError(BadDataError):
+    """dpctl does not read it; a kubelet may (a key twice, nested deeply, absurdly many values)."""
+
+
 def load(data: bytes, what: str) -> object:
     """The decoded document; bytes that are no UTF-8 become lone surrogates.
 
-    Raises BadDataError naming `what`: not JSON, too deep, a key twice, numbers or counts absurd.
+    Raises BadDataError naming `what`: not JSON, numbers absurd; UnreadError: too deep, a key twice,
+    too many values.
     """
     if not data.strip(b" \t\r\n"):
         words = "is empty (a crash or power loss can leave a file like that)"
@@ -34,7 +40,7 @@ def load(data: bytes, what: str) -> object:
         words = "holds nothing but zero bytes (power loss before the data reached the disk)"
         raise BadDataError(f"{what} {words}", _DAMAGED)
     if data.count(b",") + data.count(b"[") + data.count(b"{") > _MOST_VALUES:
-        raise BadDataError(f"{what} has more than {_MOST_VALUES} values", _DAMAGED)
+        raise UnreadError(f"{what} has more than {_MOST_VALUES} values", _DAMAGED)
     try:
         return json.loads(
             data.decode("utf-8", "surrogateescape"),
@@ -42,9 +48,42 @@ def load(data: bytes, what: str) -> object:
             parse_constant=_refuse_constant,
         )
     except RecursionError as e:
-        raise BadDataError(f"{what} is not usable JSON: nested too deeply", _DAMAGED) from e
+        raise UnreadError(f"{what} is not usable JSON: nested too deeply", _DAMAGED) from e
+    except _TwiceError as e:
+        raise UnreadError(f"{what} is not JSON: {e}", _DAMAGED) from e
     except ValueError as e:
         raise BadDataError(f"{what} is not JSON: {shorten(str(e), 200)}", _DAMAGED) from e
+
+
+def known(
+    what: str, path: str, value: object, names: tuple[str, ...]
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The members of an object that Go decodes into a struct with these keys, and the keys that it
+    passes over. As in Go the case of letters does not count. `null` is an empty struct."""
+    if value is None:
+        return {}, ()
+    found: dict[str, object] = {}
+    others: list[str] = []
+    folded = {name.lower(): name for name in names}
+    for key, item in members(what, path, value).items():
+        name = key if key in names else folded.get(key.lower())
+        if name is None:
+            others.append(key)
+        elif name in found:
+            raise UnreadError(f"{what}: {path} has {name} twice, spelled differently", _DAMAGED)
+        else:
+            found[name] = item
+    return found, tuple(others)
+
+
+def whole(what: str, path: str, value: object, *, signed: bool = False) -> int:
+    """A whole number of 64 bits; `null` and missing are 0, as in Go."""
+    if value is None:
+        return 0
+    low, high = (-(2**63), 2**63) if signed else (0, 2**64)
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value < high:
+        return value
+    raise wrong(what, path, value, f"a whole number of 64 bits{'' if signed else ', 0 or more'}")
 
 
 def wrong(what: str, path: str, value: object, wanted: str) -> BadDataError:
@@ -99,13 +138,17 @@ def kind(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
+class _TwiceError(ValueError):
+    pass
+
+
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"key {shorten(key, _QUOTED)!r} stands twice in one object")
+                raise _TwiceError(f"key {shorten(key, _QUOTED)!r} stands twice in one object")
             seen.add(key)
     return found
 
