@@ -20,7 +20,7 @@ from dpctl.model.statefiles import (
 from dpctl.statefiles import json_document as doc
 from dpctl.statefiles.checksum import NIL, fnv1a_32, spew_map, spew_text
 from dpctl.statefiles.cpu_lists import parse_cpu_list, spew_cpu_set
-from dpctl.statefiles.go_json import go_json
+from dpctl.statefiles.go_json import go_json, go_string
 from dpctl.statefiles.halves import (
     Data,
     GoError,
@@ -280,8 +280,8 @@ def encode_cpu_manager_state(
     """
     rendered = _render(content)
     if version == 1:
-        flat = {_go(key): cpuset.render(cpus) for key, cpus in (container_ids or {}).items()}
-        raw = _Raw(_go(content.policy), cpuset.render(content.default_cpus), {}, flat, {}, {})
+        flat = {go_string(key): cpuset.render(cpus) for key, cpus in (container_ids or {}).items()}
+        raw = _Raw(go_string(content.policy), cpuset.render(content.default_cpus), {}, flat, {}, {})
         outer: dict[str, object] = {"policyName": raw.policy, "defaultCpuSet": raw.default}
         if flat:
             outer["entries"] = dict(sorted(flat.items()))
@@ -311,27 +311,26 @@ def _document(
 def _render(content: CpuAssignments) -> dict[str, object]:
     """The keys of v4's text, in its order; empty maps are left out."""
     found: dict[str, object] = {
-        "policyName": _go(content.policy),
+        "policyName": go_string(content.policy),
         "defaultCpuSet": cpuset.render(content.default_cpus),
     }
     entries = {
-        _go(pod): dict(sorted((_go(name), cpuset.render(cpus)) for name, cpus in lists.items()))
+        go_string(pod): dict(
+            sorted((go_string(name), cpuset.render(cpus)) for name, cpus in lists.items())
+        )
         for pod, lists in content.containers.items()
     }
     pods = {
-        _go(pod): {"cpuSet": cpuset.render(cpus)} if cpus else {}
+        go_string(pod): {"cpuSet": cpuset.render(cpus)} if cpus else {}
         for pod, cpus in content.pods.items()
     }
     baselines = {
-        _go(pod): {_go(n): {"baseline": cpuset.render(cpus)} for n, cpus in sorted(lists.items())}
+        go_string(pod): {
+            go_string(n): {"baseline": cpuset.render(cpus)} for n, cpus in sorted(lists.items())
+        }
         for pod, lists in content.baselines.items()
     }
     for key, value in (("entries", entries), ("podEntries", pods), ("baselines", baselines)):
         if value:
             found[key] = dict(sorted(value.items()))
     return found
-
-
-def _go(text: str) -> str:
-    """A text as Go holds it."""
-    return spew_text(text).decode()

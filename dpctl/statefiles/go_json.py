@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 
+from dpctl.statefiles.checksum import spew_text
+
 _GO_ESCAPES = {
     "<": "\\u003c",
     ">": "\\u003e",
@@ -25,6 +27,11 @@ def go_json(value: object) -> bytes:
     """
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _GO_ESCAPED.sub(lambda match: _GO_ESCAPES.get(match[0], "\\ufffd"), written).encode()
+
+
+def go_string(text: str) -> str:
+    """A text as Go holds it: what is no UTF-8 (lone surrogates here) is U+FFFD."""
+    return spew_text(text).decode()
 
 
 def go_syntax_error(data: bytes) -> str | None:

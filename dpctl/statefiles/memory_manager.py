@@ -21,7 +21,7 @@ from dpctl.model.statefiles import (
 )
 from dpctl.statefiles import json_document as doc
 from dpctl.statefiles.checksum import NIL, fnv1a_32, spew_map, spew_text
-from dpctl.statefiles.go_json import go_json
+from dpctl.statefiles.go_json import go_json, go_string
 from dpctl.statefiles.halves import (
     Data,
     data_half,
@@ -352,7 +352,7 @@ def _render(content: MemoryAssignments) -> dict[str, object]:
         else {
             "numberOfAssignments": node.assignments,
             "memoryMap": {
-                _go(name): None if table is None else dict(zip(_TABLE, table, strict=True))
+                go_string(name): None if table is None else dict(zip(_TABLE, table, strict=True))
                 for name, table in sorted(node.tables.items())
             },
             "cells": list(node.group),
@@ -360,15 +360,17 @@ def _render(content: MemoryAssignments) -> dict[str, object]:
         for number, node in content.nodes.items()
     }
     found: dict[str, object] = {
-        "policyName": _go(content.policy),
+        "policyName": go_string(content.policy),
         "machineState": dict(sorted(nodes.items())),
     }
     entries = {
-        _go(pod): {_go(name): _block_list(blocks) for name, blocks in sorted(items.items())}
+        go_string(pod): {
+            go_string(name): _block_list(blocks) for name, blocks in sorted(items.items())
+        }
         for pod, items in content.containers.items()
     }
     pods = {
-        _go(pod): {"memoryBlocks": _block_list(blocks)} if blocks else {}
+        go_string(pod): {"memoryBlocks": _block_list(blocks)} if blocks else {}
         for pod, blocks in content.pods.items()
     }
     for key, value in (("entries", entries), ("podEntries", pods)):
@@ -381,13 +383,8 @@ def _block_list(blocks: _Blocks) -> list[dict[str, object]]:
     return [
         {
             "numaAffinity": None if block.numa_nodes is None else list(block.numa_nodes),
-            "type": _go(block.memory_type),
+            "type": go_string(block.memory_type),
             "size": block.size,
         }
         for block in blocks
     ]
-
-
-def _go(text: str) -> str:
-    """A text as Go holds it."""
-    return spew_text(text).decode()
