@@ -23,6 +23,8 @@ FILES = (
     "meta.json",
     "proc.json",
     "podnames.json",
+    "podsapi.json",
+    "poddirs.json",
     "hostpaths.json",
     "api/node.json",
     "api/pods.json",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 from dpctl.bundle.files import BundleFiles, open_bundle
 from dpctl.bundle.folders import Broken, read_plugins, read_registry, read_sys
@@ -18,7 +18,9 @@ from dpctl.bundle.machine import one_machine
 from dpctl.bundle.records import (
     Meta,
     parse_host_paths,
+    parse_kubelet_pods,
     parse_meta,
+    parse_pod_dirs,
     parse_pod_names,
     parse_proc,
     parse_sockets,
@@ -143,6 +145,17 @@ class _Reader:
             ),
             kubelets=kubelets,
             kubelet_config=self._take(Source.KUBELET, "kubelet/config.json", self._kubelet_config),
+            kubelet_pods=self._take(
+                Source.PODS_API,
+                "podsapi.json",
+                lambda: parse_kubelet_pods(self._needed("podsapi.json")),
+            ),
+            pod_dirs=self._take(
+                Source.POD_DIRS,
+                "poddirs.json",
+                lambda: parse_pod_dirs(self._needed("poddirs.json")),
+            ),
+            **self._state_files(),
             boot_id=meta.boot_id,
             kubelet_version=meta.kubelet_version or (node.kubelet_version if node else None),
             sources=tuple(sorted(self._rows, key=_order)),
@@ -314,6 +327,19 @@ class _Reader:
 
         name = "kubelet/config.json"
         return parse_kubelet_config(self._needed(name), name)
+
+    def _state_files(self) -> dict[str, Any]:
+        from dpctl.sources.state_files import STATE_FILES
+
+        found: dict[str, Any] = {}
+        for source, file in STATE_FILES.items():
+            name = f"kubelet/{source}"
+            read = partial(self._state, name, file.parse)
+            found[file.field] = self._take(source, name, read)
+        return found
+
+    def _state(self, name: str, parse: Callable[[bytes, float | None], _T]) -> _T:
+        return parse(self._needed(name), None)
 
     def _numa(self) -> NumaTree:
         from dpctl.sources.sysfs import parse_numa

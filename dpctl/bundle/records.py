@@ -1,5 +1,5 @@
 """A bundle's own JSON files to and from the model: `meta.json`, `proc.json`, `podnames.json`,
-`hostpaths.json` and `device-plugins/sockets.json`. Pure.
+`podsapi.json`, `poddirs.json`, `hostpaths.json` and `device-plugins/sockets.json`. Pure.
 
 camelCase names of the model's fields; times RFC 3339 with microseconds. Files that other programs
 write (kubectl, grpcurl, knit, ls) are decoded by their sources.
@@ -23,6 +23,7 @@ from dpctl.model import (
     SocketTable,
     UnixSocket,
 )
+from dpctl.model.statefiles import KubeletPod
 from dpctl.sources.json_fields import Field, parse_json
 from dpctl.text import shorten
 
@@ -114,6 +115,32 @@ def parse_pod_names(data: bytes) -> tuple[PodName, ...]:
         )
         for item in _root(data, "podnames.json").at("pods").items()
     )
+
+
+def encode_kubelet_pods(pods: Iterable[KubeletPod]) -> bytes:
+    """What the Pods API said, as far as it names UIDs."""
+    return _document({"pods": [_plain(pod) for pod in pods]})
+
+
+def parse_kubelet_pods(data: bytes) -> tuple[KubeletPod, ...]:
+    return tuple(
+        KubeletPod(
+            uid=item.at("uid").needed_text(),
+            namespace=item.at("namespace").needed_text(),
+            name=item.at("name").needed_text(),
+            phase=item.at("phase").text(),
+        )
+        for item in _root(data, "podsapi.json").at("pods").items()
+    )
+
+
+def encode_pod_dirs(uids: Iterable[str]) -> bytes:
+    """UIDs of the kubelet's `pods/` directory."""
+    return _document({"uids": list(uids)})
+
+
+def parse_pod_dirs(data: bytes) -> tuple[str, ...]:
+    return _root(data, "poddirs.json").at("uids").texts()
 
 
 def encode_host_paths(paths: Mapping[str, bool]) -> bytes:

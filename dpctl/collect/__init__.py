@@ -6,15 +6,18 @@ the rest goes on. With `--from` the bundle answers instead. No joins here, and n
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from dpctl import ahead
 from dpctl.child import Child
+from dpctl.collect.fields import LOCAL, STATE_FILES, named
 from dpctl.collect.threads import side_by_side
 from dpctl.env import Env
-from dpctl.errors import DpctlError, PeerError, UnreachableError
+from dpctl.errors import DpctlError, PeerError
 from dpctl.model import (
     DirectoryListing,
     Kubelet,
@@ -30,22 +33,6 @@ from dpctl.model.node import minor_version
 # on by default from 1.23.
 _ALLOCATABLE_SINCE = 23
 _API = (Source.NODE, Source.PODS, Source.UNSCHEDULED, Source.DEVICE_CLASSES)
-
-# What this machine says of its own kubelet, and the field of the snapshot.
-_LOCAL = {
-    Source.POD_RESOURCES: "pod_resources",
-    Source.ALLOCATABLE: "allocatable",
-    Source.CHECKPOINT: "checkpoint",
-    Source.DIRECTORY: "directory",
-    Source.PLUGINS: "plugins",
-    Source.REGISTRY: "registry",
-    Source.SOCKETS: "sockets",
-    Source.POD_NAMES: "pod_names",
-    Source.HOST_PATHS: "host_paths",
-    Source.NUMA: "numa",
-    Source.PCI: "pci",
-    Source.KUBELET: "kubelet_config",
-}
 
 
 def collect(env: Env, want: Collection[Source], *, again: bool = False) -> Snapshot:
@@ -128,6 +115,21 @@ class _Live:
 
             where = f"{sys_root}/bus/pci/devices"
             self._read(Source.PCI, "pci", where, lambda: read_pci(sys_root))
+        if self.want & {*STATE_FILES, Source.POD_DIRS}:
+            self._read_state()
+
+    def _read_state(self) -> None:
+        from dpctl.sources.state_files import read_pod_dirs, read_state, state_path
+
+        root, host = self.env.kubelet_root.value or "", self.env.host_root.value or "/"
+        # As the kubelet itself calls it, for the words that it would log.
+        self.fields["state_root"] = "/" + root.removeprefix(host).strip("/")
+        for source in STATE_FILES:
+            if source in self.want:
+                read = partial(read_state, root, source)
+                self._read(source, LOCAL[source], state_path(root, source), read)
+        if Source.POD_DIRS in self.want:
+            self._read(Source.POD_DIRS, "pod_dirs", f"{root}/pods", lambda: read_pod_dirs(root))
 
     def _read_sockets(self) -> None:
         from dpctl.sources.proc import find_kubelets, kubelet_from_pid, read_socket_table
@@ -189,6 +191,8 @@ class _Live:
             tasks.append(self._probe_plugins)
         if Source.REGISTRY in self.want:
             tasks.append(self._probe_registry)
+        if Source.PODS_API in self.want:
+            tasks.append(self._list_kubelet_pods)
         if len(tasks) == 1:
             tasks[0]()
         elif tasks:
@@ -230,6 +234,21 @@ class _Live:
                 timeout=self.env.request_timeout,
                 max_message_size=self.env.max_message_size,
             ),
+        )
+
+    def _list_kubelet_pods(self) -> None:
+        from dpctl.sources.pods_api import list_kubelet_pods, pods_api_socket
+
+        socket = pods_api_socket(self.env.kubelet_root.value or "")
+        if not os.path.lexists(socket):
+            self._skip(Source.PODS_API, socket, "this kubelet has no Pods API (1.37 has)")
+            return
+        timeout, limit = self.env.request_timeout, self.env.max_message_size
+        self._read(
+            Source.PODS_API,
+            "kubelet_pods",
+            socket,
+            lambda: list_kubelet_pods(socket, timeout=timeout, max_message_size=limit),
         )
 
     def _probe_plugins(self) -> None:
@@ -290,9 +309,9 @@ class _Live:
             return part.fields, part.rows
         name, where = self._node_name(), api.server
         if Source.NODE in wanted:
-            part._read(Source.NODE, "node", where, lambda: api.get_node(_named(name)))
+            part._read(Source.NODE, "node", where, lambda: api.get_node(named(name)))
         if Source.PODS in wanted:
-            part._read(Source.PODS, "pods", where, lambda: api.list_pods(_named(name)))
+            part._read(Source.PODS, "pods", where, lambda: api.list_pods(named(name)))
         if Source.UNSCHEDULED in wanted:
             part._read(Source.UNSCHEDULED, "unscheduled", where, api.list_unscheduled_pods)
         if Source.DEVICE_CLASSES in wanted:
@@ -322,13 +341,13 @@ class _Live:
         from dpctl.sources.proc import boot_id
 
         self.fields["boot_id"] = boot_id(self.env)
-        local = [s for s in _LOCAL if _LOCAL[s] in self.fields]
+        local = [s for s in LOCAL if LOCAL[s] in self.fields]
         why = self._another_machine(node) if local else None
         if why is None:
             return
         if self._node_was_named():
             for source in local:
-                del self.fields[_LOCAL[source]]
+                del self.fields[LOCAL[source]]
                 self._skip(source, self.rows[source].where, f"Node {node.name} {why}")
             return
         error = PeerError(
@@ -367,11 +386,3 @@ class _Live:
 
     def _skip(self, source: Source, where: str, reason: str) -> None:
         self.rows[source] = SourceRow(source, where, "skipped", reason)
-
-
-def _named(name: str | None) -> str:
-    if name is None:
-        raise UnreachableError(
-            "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
-        )
-    return name

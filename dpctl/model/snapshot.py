@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpctl.model.host import (
     DirectoryListing,
@@ -20,6 +20,16 @@ from dpctl.model.host import (
 from dpctl.model.kubelet import Allocatable, Checkpoint, PodResources
 from dpctl.model.node import DeviceClass, Node, Pod
 from dpctl.model.rows import SourceRow
+
+if TYPE_CHECKING:  # only `state` and `topology` read them
+    from dpctl.model.statefiles import (
+        CpuManagerState,
+        DraHealthState,
+        DraManagerState,
+        KubeletPod,
+        MemoryManagerState,
+        PodResourcesState,
+    )
 
 
 class Source(StrEnum):
@@ -47,6 +57,17 @@ class Source(StrEnum):
     """Whether the paths that plugins asked for are there (needs the checkpoint)."""
     KUBELET = "kubelet"
     """Running kubelets, and the configuration of this one."""
+    CPU_STATE = "cpu_manager_state"
+    """State files are called as they are."""
+    MEMORY_STATE = "memory_manager_state"
+    DRA_STATE = "dra_manager_state"
+    DRA_HEALTH = "dra_health_state"
+    ALLOCATED_PODS = "allocated_pods_state"
+    ACTUATED_PODS = "actuated_pods_state"
+    PODS_API = "pods-api"
+    """The kubelet's own pods (1.37)."""
+    POD_DIRS = "poddirs"
+    """UIDs that the kubelet keeps a directory for."""
 
 
 class Snapshot(NamedTuple):
@@ -84,6 +105,18 @@ class Snapshot(NamedTuple):
     """Processes that have the asked device node open (`who`)."""
     lost_at: Mapping[str, float] = MappingProxyType({})
     """Resource to when the kubelet noticed that its plugin was gone, as far as its log tells."""
+    cpu_state: CpuManagerState | None = None
+    memory_state: MemoryManagerState | None = None
+    dra_state: DraManagerState | None = None
+    dra_health: DraHealthState | None = None
+    allocated_pods: PodResourcesState | None = None
+    actuated_pods: PodResourcesState | None = None
+    kubelet_pods: tuple[KubeletPod, ...] | None = None
+    """What the Pods API said: finished pods too, static ones under the kubelet's UID."""
+    pod_dirs: tuple[str, ...] | None = None
+    """UIDs of the kubelet's `pods/` directory."""
+    state_root: str = "/var/lib/kubelet"
+    """The root directory as the kubelet names it, for the words that it would log."""
     boot_id: str | None = None
     kubelet_version: str | None = None
     """From a bundle's `meta.json`; live, the Node's."""

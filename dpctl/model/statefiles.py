@@ -243,3 +243,17 @@ class PodResourcesState(NamedTuple):
     unknown_keys: tuple[str, ...] = ()
     modified: float | None = None
     absent: bool = False
+
+
+class KubeletPod(NamedTuple):
+    """A pod as the kubelet itself has it (Pods API, kubelet-facts §2.8)."""
+
+    uid: str
+    """A static pod's is the kubelet's, not the mirror pod's."""
+    namespace: str
+    name: str
+    phase: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
