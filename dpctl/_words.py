@@ -9,7 +9,7 @@ flag), kinds of the arguments (`...`: the last one repeats). Kinds: see `gen/tre
 WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     '': (
         'What crictl is for containers, dpctl is for the devices of a Kubernetes node',
-        ('resources', 'devices', 'pods', 'plugins', 'node', 'who', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
+        ('resources', 'devices', 'pods', 'plugins', 'node', 'who', 'state', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
         {'--version': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
@@ -84,6 +84,24 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         (),
         {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('devices',),
+    ),
+    'state': (
+        'What the kubelet keeps on disk, and whether it would start with it',
+        ('verify', 'diff'),
+        {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('text', '...'),
+    ),
+    'state verify': (
+        'Check whether a kubelet would start with its state files, and what it would say if not',
+        (),
+        {'--kubelet-version': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('text', '...'),
+    ),
+    'state diff': (
+        'Compare the state files with what the running kubelet says',
+        (),
+        {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('text', '...'),
     ),
     'lab': (
         'A whole small node without Kubernetes, to learn and to test on',

@@ -31,6 +31,10 @@ class Pods:
             if pod.config_hash:  # a static pod: the kubelet uses the manifest's hash as UID
                 self._by_uid[pod.config_hash] = pod
             self._by_name[pod.namespace, pod.name] = pod
+        # The kubelet itself comes first: it knows static pods by the UID that its files have.
+        self._kubelet = {pod.uid: pod for pod in snap.kubelet_pods or ()}
+        self._kubelet_read = snap.kubelet_pods is not None
+        self._dirs = None if snap.pod_dirs is None else frozenset(snap.pod_dirs)
         self._logs = {name.uid: name for name in snap.pod_names or ()}
         self._uids_of_log: dict[tuple[str, str], list[str]] = {}
         for log in snap.pod_names or ():
@@ -52,6 +56,16 @@ class Pods:
 
     def by_uid(self, uid: str) -> PodIdentity:
         """The pod of a checkpoint entry."""
+        own = self._kubelet.get(uid)
+        if own is not None:
+            active = not own.terminal or self._still_listed(own.namespace, own.name)
+            return PodIdentity(own.namespace, own.name, uid, active)
+        found = self._without_the_kubelet(uid)
+        if self._kubelet_read or (self._dirs is not None and uid not in self._dirs):
+            return found._replace(active=False)
+        return found
+
+    def _without_the_kubelet(self, uid: str) -> PodIdentity:
         pod = self._by_uid.get(uid)
         if pod is not None:
             return PodIdentity(pod.namespace, pod.name, uid, self._active(pod))
@@ -91,9 +105,11 @@ class Pods:
         return "init" if holding is not None else None
 
     def _active(self, pod: Pod) -> bool:
-        if not pod.terminal:
-            return True
-        return self._list_is_active and (pod.namespace, pod.name) in self._listed
+        return not pod.terminal or self._still_listed(pod.namespace, pod.name)
+
+    def _still_listed(self, namespace: str, name: str) -> bool:
+        """A finished pod that still holds: from 1.34 on List has active pods only."""
+        return self._list_is_active and (namespace, name) in self._listed
 
     def _uid_of_listed(self, key: tuple[str, str]) -> str | None:
         uids = self._uids_of_log.get(key, [])

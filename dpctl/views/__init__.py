@@ -27,6 +27,7 @@ from dpctl.text import natural_key
 from dpctl.views.changes import CHANGES
 from dpctl.views.leftovers import POD_CHANGES, SOCKET_CHANGES
 from dpctl.views.nodes import NODE_RESOURCES
+from dpctl.views.state import STATE, STATE_CHECKS, STATE_DIFFERENCES
 
 _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
     ResourceState.READY: "good",
@@ -369,6 +370,9 @@ VIEWS: tuple[View[Any], ...] = (
     CHANGES,
     SOCKET_CHANGES,
     POD_CHANGES,
+    STATE,
+    STATE_CHECKS,
+    STATE_DIFFERENCES,
     ENVIRONMENT,
 )
 """Every kind of document, for `dpctl schema`."""
