@@ -37,7 +37,16 @@ INVENTORY = frozenset(
 """What the states of resources and devices hang on."""
 
 # Nothing hangs on these alone: their failure is a note under -v (and stands in `sources`).
-_INCIDENTAL = frozenset({Source.DEVICE_CLASSES, Source.POD_NAMES, Source.KUBELET, Source.PCI})
+_INCIDENTAL = frozenset(
+    {
+        Source.DEVICE_CLASSES,
+        Source.POD_NAMES,
+        Source.POD_DIRS,
+        Source.PODS_API,
+        Source.KUBELET,
+        Source.PCI,
+    }
+)
 
 
 class Question(NamedTuple, Generic[Row]):

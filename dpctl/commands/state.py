@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HELP = """Show the kubelet's state files, check them, and compare them with the kubelet."""
 
 # How UIDs become names: the kubelet's own pods first, then logs and directories.
-_NAMES = frozenset({Source.PODS_API, Source.POD_NAMES, Source.POD_DIRS, Source.POD_RESOURCES})
+_NAMES = frozenset({Source.PODS_API, Source.POD_NAMES, Source.POD_DIRS})
 _API = frozenset({Source.NODE, Source.PODS})
 _Which = Annotated[
     list[str] | None,
@@ -170,7 +170,8 @@ def diff(common: Common, files: _Which = None) -> int | None:
             "-o wide says what each means",
         )
 
-    want = {*sources, *_NAMES, Source.KUBELET, Source.DIRECTORY, Source.SOCKETS}
+    want = {*sources, *_NAMES, Source.POD_RESOURCES}
+    want |= {Source.KUBELET, Source.DIRECTORY, Source.SOCKETS}
     question = Question(
         STATE_DIFFERENCES,
         want,
