@@ -61,6 +61,12 @@ READING: dict[str, list[tuple[str, ...]]] = {
     "plugins": [*each("plugins"), ("plugins", "prune", "--dry-run")],
     "node": [*each("node"), ("node", "prune", "--dry-run=client")],
     "who": [*each("who", "gpu-0"), ("who", "/dev/null"), ("who", "/dev/null", "-o", "json")],
+    "state": [
+        *each("state"),
+        *each("state", "diff"),
+        *each("state", "verify", "--kubelet-version", "v1.37.2"),
+        ("state", "verify", "cpu", "-v"),
+    ],
     "env": each("env"),
     "config": each("config", "view"),
     "schema": [("schema",), ("schema", "Device"), ("schema", "Plugin", "-o", "json")],

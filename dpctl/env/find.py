@@ -153,14 +153,16 @@ class _Finder:
 
     def kubelet_config(self, root: Place) -> Place:
         name = "kubelet-config"
+        below = f"{root.value.rstrip('/')}/config.yaml" if root.value else None
         for process in self.machine.kubelets():
+            if process.shares_mounts is False and below and exists(below):
+                continue  # it reads another tree than the one with this file (several nodes here)
             if given := process.flags.get("config"):
                 try:
                     path = process.open_path(given)
                 except OSError:
                     continue
                 return Place(name, path, f"kubelet {process.pid}")
-        below = f"{root.value.rstrip('/')}/config.yaml" if root.value else None
         files: list[tuple[str, str | None]] = [(f"{root.name}: {root.origin}", below)]
         files += [(f"layout {label}", self.machine.at_host(path)) for label, path in CONFIG_FILES]
         tried = tuple(dict.fromkeys(path for _, path in files if path))

@@ -65,8 +65,8 @@ def log_after_exit(bench: Bench) -> str | None:
     def ended() -> bool:
         if not kubelet.alive:
             return True
-        # As long as it takes to be Ready, it would have found what it does not like.
-        return bench.node._is_ready() and _sockets_since(bench, started)
+        # The device manager's server starts after the managers that read the files.
+        return _is_up(bench, started)
 
     wait_for("the kubelet to end or to be up", ended, 90)
     if kubelet.alive:
@@ -74,8 +74,8 @@ def log_after_exit(bench: Bench) -> str | None:
     return kubelet.log_since_start().replace('\\"', '"').replace("\\\\", "\\")
 
 
-def _sockets_since(bench: Bench, started: float) -> bool:
-    path = bench.node.kubelet_dir / "pod-resources" / "kubelet.sock"
+def _is_up(bench: Bench, started: float) -> bool:
+    path = bench.node.kubelet_dir / "device-plugins" / "kubelet.sock"
     return path.exists() and path.stat().st_mtime >= started
 
 

@@ -231,6 +231,15 @@ def test_a_running_kubelet(tree: Tree) -> None:
     assert unscanned.device_plugin_dir.value == env.device_plugin_dir.value
 
 
+def test_the_file_of_the_tree_that_is_read_comes_first(tree: Tree) -> None:
+    """Of two nodes on one machine, one with its kubelet stopped, the other's settings mislead."""
+    tree.process(77, "kubelet", "--config=/srv/config.yaml")
+    other = tree.file("/proc/77/root/srv/config.yaml", "kind: KubeletConfiguration\n")
+    assert tree.find().kubelet_config.value == other
+    own = tree.file("/var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\n")
+    assert tree.find().kubelet_config.value == own
+
+
 def test_a_kubelet_without_root_dir_says_so(tree: Tree) -> None:
     tree.file("/data/kubelet/pod-resources/kubelet.sock")  # an older kubelet's
     tree.process(77, "kubelet")
