@@ -66,7 +66,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'node prune')
         commands=()
         options=(--match --include --dry-run -y --yes --wait --timeout --verify --field-manager --undo-file --all-nodes -l --selector --field-selector --parallel --resume -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--match]='text' [--include]='text' [--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-l]='text' [--selector]='text' [--field-selector]='text' [--parallel]='text' [--resume]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--match]='text' [--include]='words:devices cpu memory dra pods' [--dry-run]='text' [--timeout]='text' [--verify]='text' [--field-manager]='text' [--undo-file]='file' [-l]='text' [--selector]='text' [--field-selector]='text' [--parallel]='text' [--resume]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
         ;;
     'node undo')
@@ -85,19 +85,19 @@ _dpctl_spec() { # PATH: what may follow this command
         commands=(verify diff)
         options=(-h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
-        arguments=('text' '...')
+        arguments=('words:devices cpu memory dra pods' '...')
         ;;
     'state verify')
         commands=()
         options=(--kubelet-version -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([--kubelet-version]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
-        arguments=('text' '...')
+        arguments=('words:devices cpu memory dra pods' '...')
         ;;
     'state diff')
         commands=()
         options=(-h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
-        arguments=('text' '...')
+        arguments=('words:devices cpu memory dra pods' '...')
         ;;
     'lab')
         commands=(up down run)

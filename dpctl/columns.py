@@ -1,6 +1,6 @@
 """What a view is made of: `Column`, `View`, and how one value reads in a cell.
 
-Types only: no view is declared here (that is `views.py`), nothing is written (that is `output.py`).
+Types only: no view is declared here (that is `views`), nothing is written (that is `output.py`).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ READING: dict[str, list[tuple[str, ...]]] = {
         *each("state"),
         *each("state", "diff"),
         *each("state", "verify", "--kubelet-version", "v1.37.2"),
-        ("state", "verify", "cpu", "-v"),
+        ("state", "verify", "cpu", "-v", "--kubelet-version", "v1.34.4"),
     ],
     "env": each("env"),
     "config": each("config", "view"),

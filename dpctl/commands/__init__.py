@@ -27,7 +27,7 @@ How a command is written (`version.py` is the smallest one, `config.py` has subc
   `DpctlError`; `cli.py` prints it. A command never exits itself; what it says beside its output
   (a source that is missing, `-v`) goes through `streams.warn` and `streams.note`.
 * Metavars tell TAB what to offer: RESOURCE, DEVICE, POD, NAMESPACE, NODE, ENDPOINT (values from
-  `dpctl __complete`), FILE, DIR, BUNDLE (paths), FORMAT, WHEN, SHELL (fixed words).
+  `dpctl __complete`), FILE, DIR, BUNDLE (paths), FORMAT, WHEN, SHELL, STATE (fixed words).
 * One line in `cli.py`'s `COMMANDS` makes the command known; then `make gen`.
 
 Heavy rooms and libraries are imported inside the functions: `dpctl <command> --help` loads this

@@ -26,6 +26,7 @@ KINDS = {
     "DIR": "dir",
     "FORMAT": "words:table wide json yaml name csv jsonpath= custom-columns=",
     "SHELL": "words:bash zsh fish",
+    "STATE": "words:devices cpu memory dra pods",
 }
 FREE = "text"
 

@@ -1,7 +1,7 @@
 """`cpu_manager_state`, v1 to v4: what the CPU manager remembers (kubelet-facts §5.4).
 
 Bytes and model only: which of the halves and forms a kubelet reads, and what it makes of the
-content, belongs to `inventory.state_rules`.
+content, belongs to `inventory.state`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`memory_manager_state`, v1 to v3: what the memory manager remembers (kubelet-facts §5.5).
 
 Bytes and model only: which of the halves and forms a kubelet reads, and what it makes of the
-content, belongs to `inventory.state_rules`.
+content, belongs to `inventory.state`.
 """
 
 from __future__ import annotations
