@@ -163,9 +163,13 @@ class _Live:
         return next((k for k in self.fields.get("kubelets", ()) if k.pid == pid), None)
 
     def _read_kubelet(self) -> None:
+        from dpctl.sources.go_binary import version_of_process
         from dpctl.sources.kubelet_config import read_kubelet_config
 
         kubelet = self._this_kubelet()
+        if kubelet is not None:
+            proc = self.env.proc.value or "/proc"
+            self.fields["kubelet_version"] = version_of_process(proc, kubelet.pid)
         where = (kubelet.config_path if kubelet else None) or self.env.kubelet_config.value or ""
         arguments = kubelet.arguments if kubelet else ()
         self._read(

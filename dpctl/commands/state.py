@@ -94,7 +94,7 @@ def verify(
         typer.Option(
             "--kubelet-version",
             metavar="VERSION",
-            help="The kubelet that is to start (that of the Node).",
+            help="The kubelet that is to start (the running one, else the Node's).",
         ),
     ] = None,
 ) -> int | None:
@@ -126,10 +126,11 @@ def verify(
     def check(_snap: Snapshot, shown: Sequence[StateCheckRow]) -> DpctlError | None:
         return _verdict(shown)
 
+    def more(env: Env, snap: Snapshot) -> Snapshot:
+        return snap if kubelet_version or not env.live else _with_version(env, snap)
+
     want = {*sources, *_RULES, *_NAMES}
-    if kubelet_version is None:
-        want.add(Source.NODE)
-    question = Question(STATE_CHECKS, want, sources, rows, check, recorded=_API)
+    question = Question(STATE_CHECKS, want, sources, rows, check, more=more, recorded=_API)
     return answer(common, question)
 
 
@@ -210,6 +211,17 @@ def _ask_for_names(env: Env, snap: Snapshot) -> Snapshot:
     return snap._replace(node=found.node, pods=found.pods, sources=(*snap.sources, *asked))
 
 
+def _with_version(env: Env, snap: Snapshot) -> Snapshot:
+    """The Node is asked only where no kubelet runs, or its program does not say its version."""
+    from dpctl.collect import collect
+
+    if snap.kubelet_version is not None:
+        return snap
+    found = collect(env, {Source.NODE, Source.DIRECTORY, Source.SOCKETS})
+    asked = tuple(row for row in found.sources if row.name == Source.NODE)
+    return snap._replace(node=found.node, sources=(*snap.sources, *asked))
+
+
 def _is_version(text: str) -> bool:
     from dpctl.inventory.state.reader import reader_for
 
@@ -220,7 +232,7 @@ def _reader(snap: Snapshot, given: str | None) -> StateReader:
     from dpctl.inventory.state.reader import reader_for
 
     node = snap.node.kubelet_version if snap.node else None
-    for version in (given, node, snap.kubelet_version):
+    for version in (given, snap.kubelet_version, node):
         reader = reader_for(version, snap.kubelet_config) if version else None
         if reader is not None:
             return reader

@@ -119,7 +119,8 @@ class Snapshot(NamedTuple):
     """The root directory as the kubelet names it, for the words that it would log."""
     boot_id: str | None = None
     kubelet_version: str | None = None
-    """From a bundle's `meta.json`; live, the Node's."""
+    """From a bundle's `meta.json`, else its Node's; live, of the running kubelet (its program
+    says), where that was looked for. None: ask the Node."""
 
     def source(self, source: Source) -> SourceRow | None:
         return next((row for row in self.sources if row.name == source), None)

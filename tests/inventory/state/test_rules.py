@@ -412,7 +412,7 @@ def test_v1_with_containers(minor, says):
     ],
 )
 def test_the_other_files(source, field, data, verdict, says):
-    parse = {
+    parse: Any = {
         "dra_state": parse_dra_manager_state,
         "dra_health": parse_dra_health_state,
         "allocated_pods": parse_pod_resources_state,
