@@ -445,7 +445,7 @@ complete -c dpctl -n '__dpctl_at \'state\'' -l no-allocatable -d 'Never call Get
 complete -c dpctl -n '__dpctl_at \'state\'' -l strict -d 'Fail when a source is missing, even if there is something to print.'
 complete -c dpctl -n '__dpctl_at \'state\'' -s v -l verbose -d 'Say on stderr what was read where, and how long it took.'
 complete -c dpctl -n '__dpctl_at \'state\'' -a 'devices cpu memory dra pods'
-complete -c dpctl -n '__dpctl_at \'state verify\'' -l kubelet-version -x -d 'The kubelet that is to start (that of the Node).'
+complete -c dpctl -n '__dpctl_at \'state verify\'' -l kubelet-version -x -d 'The kubelet that is to start (the running one, else the Node\'s).'
 complete -c dpctl -n '__dpctl_at \'state verify\'' -s h -l help -d 'Show this message and exit.'
 complete -c dpctl -n '__dpctl_at \'state verify\'' -s o -l output -x -a 'table wide json yaml name csv jsonpath= custom-columns=' -d 'table, wide, json, yaml, name, csv, jsonpath=EXPR or custom-columns=NAME:PATH,…'
 complete -c dpctl -n '__dpctl_at \'state verify\'' -s q -l quiet -d 'Print names only.'
