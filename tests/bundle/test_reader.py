@@ -65,6 +65,9 @@ def test_a_capture(name: str, pods: int, gpus: tuple[str, ...] | None) -> None:
         "podnames",
         "hostpaths",
         "kubelet",
+        "dra_health_state",
+        "pods-api",
+        "poddirs",
     }
     assert set(states.values()) == {"read", "missing"}
     assert [r.name for r in found.sources] == [str(source) for source in Source]

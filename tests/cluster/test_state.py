@@ -31,6 +31,7 @@ def static_node(bench: Bench) -> Iterator[dict[str, bytes]]:
         node.kill_kubelet()
         for name in FILES:
             (node.kubelet_dir / name).unlink(missing_ok=True)
+        node.start_kubelet()
 
 
 def put(bench: Bench, kept: dict[str, bytes], kind: Kind | None = None) -> None:
