@@ -53,6 +53,14 @@ def count(text: str | None) -> int | None:
     return -(-value.numerator // value.denominator)
 
 
+def size_text(size: int) -> str:
+    """Bytes for people, rounded: `62.7Gi`, `512Mi`, `0`."""
+    for suffix, unit in reversed(_BINARY.items()):
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + suffix
+    return str(size)
+
+
 def _power_of_ten(power: int) -> Fraction:
     from fractions import Fraction
 

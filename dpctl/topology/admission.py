@@ -105,6 +105,8 @@ class _Admission:
     machine: Machine
     settings: Settings
     pools: dict[str, Pool] = field(init=False)
+    undecided: dict[str, Pool] = field(init=False)
+    """The same, less only what a container must have taken: it had no choice."""
     cpus: CpuPool | None = field(init=False)
     memory: memory.Machine | None = field(init=False)
     reusable_devices: dict[str, set[str]] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class _Admission:
 
     def __post_init__(self) -> None:
         self.pools = dict(self.machine.pools)
+        self.undecided = dict(self.machine.pools)
         self.cpus, self.memory = self.machine.cpus, self.machine.memory
 
     def run(self) -> Verdict:
@@ -239,8 +242,11 @@ class _Admission:
         pool = self.pools[resource]
         reusable = self.reusable_devices.get(resource, set())
         taken = take(resource, pool, count, reusable, hint.mask)
-        eligible = _eligible(pool, count, reusable, hint.mask)
+        undecided = self.undecided[resource]
+        eligible = _eligible(pool, undecided, count, reusable, hint.mask)
         self.pools[resource] = pool._replace(in_use=pool.in_use | taken)
+        if eligible == taken:
+            self.undecided[resource] = undecided._replace(in_use=undecided.in_use | taken)
         return Share(
             resource, count, tuple(in_natural_order(taken)), tuple(in_natural_order(eligible))
         )
@@ -275,13 +281,16 @@ class _Requests(NamedTuple):
     memory: Mapping[str, int]
 
 
-def _eligible(pool: Pool, count: int, reusable: Set[str], mask: int | None) -> Set[str]:
+def _eligible(
+    pool: Pool, undecided: Pool, count: int, reusable: Set[str], mask: int | None
+) -> Set[str]:
     """What the choice is from: reused devices, then aligned ones as far as they go, then all."""
     if count <= 0:
         return frozenset()
     if len(reusable) >= count:
         return reusable
-    found = split(pool, pool.available - reusable, mask)
-    if len(found.aligned) >= count - len(reusable):
+    found = split(undecided, undecided.available, mask)
+    aligned = split(pool, pool.available, mask).aligned
+    if len(aligned - reusable) >= count - len(reusable):
         return reusable | found.aligned
     return reusable | found.aligned | found.unaligned | found.without

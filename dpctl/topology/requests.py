@@ -46,6 +46,11 @@ def is_pinned_memory(resource: str) -> bool:
     return resource == MEMORY or is_hugepages(resource)
 
 
+def amount_text(resource: str, amount: int) -> str:
+    """`2`, or `16Gi` where it is bytes."""
+    return quantity.size_text(amount) if is_pinned_memory(resource) else str(amount)
+
+
 def whole(text: str | None) -> int:
     """A quantity rounded up, 0 for none."""
     return quantity.count(text) or 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,10 +18,10 @@ NODES = 4
 # -- the slow one: a transcription of the kubelet's code, case by case
 
 
-def slow_merge(providers, policy, nodes, distances):
+def slow_merge(providers: Any, policy: Policy, nodes: Any, distances: Any) -> Merged:
     if policy is Policy.NONE:
         return Merged(Hint(None, False), True)
-    lists = []
+    lists: Any = []
     for answer in providers:
         if not answer:
             lists.append([Hint(None, True)])
@@ -46,11 +47,11 @@ def slow_merge(providers, policy, nodes, distances):
     limit = max(narrowest, default=0)
     closest = distances is not None and policy is not Policy.SINGLE_NUMA_NODE
 
-    def average(mask):
+    def average(mask: Any) -> Any:
         bits = nodes_of(mask)
         return sum(distances[a][b] for a in bits for b in bits) / len(bits) ** 2
 
-    def fitter(current, candidate):
+    def fitter(current: Any, candidate: Any) -> Any:
         one, two = current.mask, candidate.mask
         if one == two:
             return current
@@ -60,7 +61,7 @@ def slow_merge(providers, policy, nodes, distances):
             return current if average(one) < average(two) else candidate
         return current if one < two else candidate
 
-    def compare(current, candidate):
+    def compare(current: Any, candidate: Any) -> Any:
         if candidate.mask == 0:
             return current
         if current is None:
@@ -80,7 +81,7 @@ def slow_merge(providers, policy, nodes, distances):
             return candidate
         return current if then < now else fitter(current, candidate)
 
-    best = None
+    best: Any = None
     for permutation in product(*lists):
         given_masks = [h.mask for h in permutation if h.mask is not None]
         mask = everywhere
@@ -174,3 +175,13 @@ def test_nothing_asked_is_no_preference():
 def test_too_many_numa_nodes():
     with pytest.raises(TooManyNodesError):
         masks(range(13))
+
+
+def test_single_numa_node_does_not_look_at_distances():
+    either = {"a": (Hint(1, True), Hint(2, True))}
+    distances = {0: (30, 21), 1: (21, 10)}
+    found = [
+        merge([either], policy, (0, 1), distances).hint.mask
+        for policy in (Policy.SINGLE_NUMA_NODE, Policy.RESTRICTED)
+    ]
+    assert found == [1, 2]
