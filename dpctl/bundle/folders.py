@@ -15,11 +15,17 @@ from dpctl.errors import BadDataError, DpctlError
 from dpctl.model import PluginSocket, RegistrySocket, SocketState
 
 PLUGIN_FILES = ("options.json", "devices.json", "info.json", "state.json")
-# What counts below sys/: a link there hides something; one called `cpu0` or `subsystem` does not.
-_SYS_NAMES = re.compile(
-    r"/(node[0-9]+|pci/devices/[^/]+|hugepages-[0-9]+kB|cpulist|meminfo|distance|online"
-    r"|nr_hugepages|numa_node)$"
-)
+# What counts below a folder of sys/: a link there hides something; others (`cpu0`, `subsystem`) are
+# sysfs's own ways from one device to the next.
+_SYS_NAMES = {
+    "sys/devices/system/node": re.compile(
+        r"/(node[0-9]+|hugepages-[0-9]+kB|cpulist|meminfo|distance|online|nr_hugepages)$"
+    ),
+    "sys/devices/system/cpu": re.compile(
+        r"/(cpu/(cpu[0-9]+|online|offline)|topology|core_id|physical_package_id)$"
+    ),
+    "sys/bus/pci/devices": re.compile(r"/(pci/devices/[^/]+|numa_node)$"),
+}
 
 Broken = Callable[[str, DpctlError], None]
 """Takes the file's name in the bundle, and what is wrong with it."""
@@ -98,7 +104,8 @@ def read_sys(files: BundleFiles, folder: str, broken: Broken | None) -> dict[str
 
     Where `broken` is None every one counts: BadDataError when one is a link.
     """
-    entries = [entry for entry in files.entries(folder) if _SYS_NAMES.search(entry.name)]
+    names = _SYS_NAMES[folder]
+    entries = [entry for entry in files.entries(folder) if names.search(entry.name)]
     links = [entry for entry in entries if entry.kind != "file"]
     if links:
         more = f" ({len(links) - 1} more like it)" if len(links) > 1 else ""
@@ -109,8 +116,8 @@ def read_sys(files: BundleFiles, folder: str, broken: Broken | None) -> dict[str
         if broken is None:
             raise error
         broken(folder, error)
-    names = [entry.name for entry in entries if entry.kind == "file"]
-    return {name.removeprefix("sys/"): _needed(files, name) for name in names}
+    found = [entry.name for entry in entries if entry.kind == "file"]
+    return {name.removeprefix("sys/"): _needed(files, name) for name in found}
 
 
 def _needed(files: BundleFiles, name: str) -> bytes:

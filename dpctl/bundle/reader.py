@@ -30,6 +30,7 @@ from dpctl.errors import BadDataError, DpctlError, UsageError
 from dpctl.model import (
     Allocatable,
     Checkpoint,
+    CpuTree,
     DirectoryListing,
     Kubelet,
     Node,
@@ -132,6 +133,7 @@ class _Reader:
                 lambda: device_classes_from_json(self._json("api/deviceclasses.json")),
             ),
             numa=self._take(Source.NUMA, "sys/devices/system/node", self._numa),
+            cpus=self._take(Source.CPUS, "sys/devices/system/cpu", self._cpus),
             pci=self._take(Source.PCI, "sys/bus/pci/devices", self._pci),
             pod_names=self._take(
                 Source.POD_NAMES,
@@ -346,6 +348,11 @@ class _Reader:
 
         # All or nothing: without its cpulist a NUMA node would look like one without CPUs.
         return parse_numa(self._sys("sys/devices/system/node", None))
+
+    def _cpus(self) -> CpuTree:
+        from dpctl.sources.sysfs_cpus import parse_cpus
+
+        return parse_cpus(self._sys("sys/devices/system/cpu", None))
 
     def _pci(self) -> Mapping[str, int | None]:
         from dpctl.sources.sysfs import parse_pci

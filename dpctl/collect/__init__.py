@@ -110,6 +110,11 @@ class _Live:
 
             where = f"{sys_root}/devices/system/node"
             self._read(Source.NUMA, "numa", where, lambda: read_numa(sys_root))
+        if Source.CPUS in self.want:
+            from dpctl.sources.sysfs_cpus import read_cpus
+
+            where = f"{sys_root}/devices/system/cpu"
+            self._read(Source.CPUS, "cpus", where, lambda: read_cpus(sys_root))
         if Source.PCI in self.want:
             from dpctl.sources.sysfs import read_pci
 
@@ -170,7 +175,10 @@ class _Live:
         if kubelet is not None:
             proc = self.env.proc.value or "/proc"
             self.fields["kubelet_version"] = version_of_process(proc, kubelet.pid)
-        where = (kubelet.config_path if kubelet else None) or self.env.kubelet_config.value or ""
+        where = self.env.kubelet_config.value or ""
+        # A kubelet names its file as it sees it; with --host-root that may be nowhere to be found.
+        if kubelet and kubelet.config_path and (not where or os.path.exists(kubelet.config_path)):
+            where = kubelet.config_path
         arguments = kubelet.arguments if kubelet else ()
         self._read(
             Source.KUBELET,

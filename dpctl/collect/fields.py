@@ -17,6 +17,7 @@ LOCAL = {
     Source.POD_NAMES: "pod_names",
     Source.HOST_PATHS: "host_paths",
     Source.NUMA: "numa",
+    Source.CPUS: "cpus",
     Source.PCI: "pci",
     Source.KUBELET: "kubelet_config",
     Source.CPU_STATE: "cpu_state",

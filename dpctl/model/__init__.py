@@ -14,6 +14,7 @@ seconds (float) unless a field says RFC 3339. NUMA node 0 is a node.
 from __future__ import annotations
 
 from dpctl.model.host import (
+    CpuTree,
     DirectoryEntry,
     DirectoryListing,
     Kubelet,
@@ -56,6 +57,7 @@ __all__ = [
     "Claim",
     "ClaimDevice",
     "ContainerHolding",
+    "CpuTree",
     "Device",
     "DeviceClass",
     "DeviceSpec",

@@ -223,6 +223,17 @@ class NumaTree(NamedTuple):
         return {cpu: node.numa_node for node in self.nodes for cpu in node.cpus}
 
 
+class CpuTree(NamedTuple):
+    """/sys/devices/system/cpu: which CPUs there are, and which share a core or a socket."""
+
+    online: tuple[int, ...]
+    offline: tuple[int, ...]
+    """There and switched off: in no NUMA node's list."""
+    cores: Mapping[int, int]
+    """CPU to the lowest CPU of its core; a CPU that sysfs does not tell of is absent."""
+    sockets: Mapping[int, int]
+
+
 class PodName(NamedTuple):
     """UID to name without the API server (`/var/log/pods/<namespace>_<name>_<uid>/`)."""
 

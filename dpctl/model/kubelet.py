@@ -14,6 +14,9 @@ class Device(NamedTuple):
     device_id: str
     numa_nodes: tuple[int, ...] | None
     """Ascending; None: the device came without topology."""
+    below_zero: bool = False
+    """It came with a NUMA node below 0 (-1 passed through from sysfs): no node, and yet the kubelet
+    takes the resource for one that cares about NUMA nodes (kubelet-facts §12)."""
 
 
 class MemoryBlock(NamedTuple):

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpctl.model.host import (
+    CpuTree,
     DirectoryListing,
     Kubelet,
     NumaTree,
@@ -51,6 +52,8 @@ class Source(StrEnum):
     """Pods of the cluster that are bound to no node: before a change, never in a bundle."""
     DEVICE_CLASSES = "deviceclasses"
     NUMA = "numa"
+    CPUS = "cpus"
+    """Cores and sockets, and CPUs that are offline."""
     PCI = "pci"
     POD_NAMES = "podnames"
     HOST_PATHS = "hostpaths"
@@ -93,6 +96,7 @@ class Snapshot(NamedTuple):
     """Pods bound to no node; a node's own credentials may not see them."""
     device_classes: tuple[DeviceClass, ...] | None = None
     numa: NumaTree | None = None
+    cpus: CpuTree | None = None
     pci: Mapping[str, int | None] | None = None
     """PCI address (`0000:3b:00.2`) to NUMA node; None: the kernel does not know."""
     pod_names: tuple[PodName, ...] | None = None

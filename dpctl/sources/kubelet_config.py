@@ -1,22 +1,19 @@
 """A kubelet's configuration: its file, drop-ins, and the flags that win over both.
 
 YAML or JSON, also as `configz` gives it. What a policy means is the topology room's; only names and
-values here. yaml loads where a file is no JSON.
+values here.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dpctl.env import Env, resolve_inside
 from dpctl.env.kubelets import parse_flags
-from dpctl.env.reading import CONSTRUCTOR_ERRORS
 from dpctl.errors import BadDataError, UnreachableError
 from dpctl.sources.files import file_error, read_bounded
+from dpctl.sources.yaml_document import parse_document
 
 _LARGEST = 4 << 20
 _MOST_DROP_INS = 256
@@ -111,10 +108,7 @@ def parse_kubelet_config(data: bytes, where: str = "kubelet configuration") -> d
 
     Raises BadDataError, with the line where the text is bad.
     """
-    try:
-        document = _plain(_load(data, where))
-    except RecursionError as e:
-        raise BadDataError(f"{where}: nested too deeply") from e
+    document = parse_document(data, where)
     if isinstance(document, dict) and isinstance(document.get("kubeletconfig"), dict):
         document = document["kubeletconfig"]
     if document is None:
@@ -125,47 +119,6 @@ def parse_kubelet_config(data: bytes, where: str = "kubelet configuration") -> d
     if kind != "KubeletConfiguration":
         raise BadDataError(f"{where}: kind is {str(kind)[:80]!r}, not KubeletConfiguration")
     return document
-
-
-def _plain(value: Any) -> Any:
-    """Only what JSON knows: YAML also has dates, bytes, sets and numbers as keys."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    return value if isinstance(value, float) and math.isfinite(value) else str(value)
-
-
-def _load(data: bytes, where: str) -> Any:
-    hint = "the kubelet reads YAML or JSON here; look at the file"
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as e:
-        raise BadDataError(f"{where}: not UTF-8 (byte {e.start})", hint) from e
-    if text.lstrip()[:1] == "{":
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            pass  # flow YAML starts with a brace, too; its reader names the line
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Without aliases: a dozen of them can stand for more text than there is memory."""
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("an alias, which no kubelet's file needs")
-            return super().compose_node(parent, index)
-
-    try:
-        return yaml.load(text, Loader)
-    except (yaml.YAMLError, RecursionError, *CONSTRUCTOR_ERRORS) as e:
-        mark = getattr(e, "problem_mark", None)
-        place = f"line {mark.line + 1}: " if mark is not None else ""
-        problem = getattr(e, "problem", None) or str(e) or type(e).__name__
-        raise BadDataError(f"{where}: {place}{problem}", hint) from e
 
 
 def merged(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:

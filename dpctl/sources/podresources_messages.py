@@ -80,15 +80,23 @@ def decode(message: type[_Message], data: bytes, what: str) -> _Message:
 def merge_devices(entries: Iterable[_Entry]) -> tuple[Device, ...]:
     """One device per (resource, ID), in order of first appearance, with all its NUMA nodes."""
     found: dict[tuple[str, str], tuple[int, ...]] = {}
+    below_zero: set[tuple[str, str]] = set()
     for resource, ids, nodes in entries:
         known = tuple(node for node in nodes if node >= 0) if nodes else ()
+        if nodes and len(known) < len(nodes):
+            below_zero.update((resource, device_id) for device_id in ids)
         for device_id in ids:
             key = resource, device_id
             # Nearly every device comes once: no set, no sorting (100 000 devices cost a second).
             found[key] = found[key] + known if key in found else known
     return tuple(
-        Device(resource, device_id, tuple(sorted(set(nodes))) if len(nodes) > 1 else nodes or None)
-        for (resource, device_id), nodes in found.items()
+        Device(
+            key[0],
+            key[1],
+            tuple(sorted(set(nodes))) if len(nodes) > 1 else nodes or None,
+            key in below_zero,
+        )
+        for key, nodes in found.items()
     )
 
 

@@ -35,16 +35,16 @@ def read_numa(sys_root: str) -> NumaTree:
 
 def numa_files(sys_root: str) -> dict[str, bytes]:
     """The files of the NUMA tree by path below `sys_root`; what a bundle keeps."""
-    names = _list(sys_root, NUMA)
-    files = {f"{NUMA}/online": _read(sys_root, f"{NUMA}/online") if "online" in names else None}
+    names = list_folder(sys_root, NUMA)
+    files = {f"{NUMA}/online": read_file(sys_root, f"{NUMA}/online") if "online" in names else None}
     nodes = sorted(name for name in names if _node_number(name) is not None)
     for node in nodes[:_MOST_NUMA_NODES]:
         for name in ("cpulist", "meminfo", "distance"):
-            files[f"{NUMA}/{node}/{name}"] = _read(sys_root, f"{NUMA}/{node}/{name}")
-        sizes = _list(sys_root, f"{NUMA}/{node}/hugepages", optional=True)
+            files[f"{NUMA}/{node}/{name}"] = read_file(sys_root, f"{NUMA}/{node}/{name}")
+        sizes = list_folder(sys_root, f"{NUMA}/{node}/hugepages", optional=True)
         for size in sizes[:_MOST_HUGEPAGE_SIZES]:
             path = f"{NUMA}/{node}/hugepages/{size}/nr_hugepages"
-            files[path] = _read(sys_root, path)
+            files[path] = read_file(sys_root, path)
     return {path: data for path, data in files.items() if data is not None}
 
 
@@ -119,9 +119,9 @@ def read_pci(sys_root: str) -> dict[str, int | None]:
 def pci_files(sys_root: str) -> dict[str, bytes]:
     """`bus/pci/devices/<address>/numa_node` of all devices; live, each is a link inside /sys."""
     files: dict[str, bytes] = {}
-    for address in _list(sys_root, PCI)[:_MOST_PCI_DEVICES]:
+    for address in list_folder(sys_root, PCI)[:_MOST_PCI_DEVICES]:
         path = f"{PCI}/{address}/numa_node"
-        data = _read(sys_root, path)
+        data = read_file(sys_root, path)
         if data is not None:
             files[path] = data
     return files
@@ -190,7 +190,8 @@ def _mount_device(mountinfo: bytes, mount: bytes | None) -> int | None:
     return None
 
 
-def _list(sys_root: str, folder: str, *, optional: bool = False) -> list[str]:
+def list_folder(sys_root: str, folder: str, *, optional: bool = False) -> list[str]:
+    """Names in a folder below the root. Raises as `read_numa`, unless it may be missing."""
     try:
         return sorted(os.listdir(resolve_inside(sys_root, folder)))
     except (OSError, ValueError) as e:
@@ -205,8 +206,8 @@ def _list(sys_root: str, folder: str, *, optional: bool = False) -> list[str]:
         raise file_error(e, path) from e
 
 
-def _read(sys_root: str, path: str) -> bytes | None:
-    """None: not there (a device or NUMA node that went away, a kernel that lacks the file)."""
+def read_file(sys_root: str, path: str) -> bytes | None:
+    """A small file. None: not there (a device or NUMA node that went away, another kernel)."""
     try:
         return read_limited(resolve_inside(sys_root, path), _LARGEST_FILE)
     except OSError as e:

@@ -60,6 +60,7 @@ def test_a_capture(name: str, pods: int, gpus: tuple[str, ...] | None) -> None:
         "plugins",
         "plugins_registry",
         "sockets",
+        "cpus",
         "deviceclasses",
         "pci",
         "podnames",

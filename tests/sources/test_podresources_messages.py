@@ -86,8 +86,8 @@ def test_unknown_keys_are_passed_over(name):
     ("entries", "expected"),
     [
         ([("r", ["a"], [1]), ("r", ["a"], [0])], (Device("r", "a", (0, 1)),)),
-        ([("r", ["a"], [-1])], (Device("r", "a", None),)),
-        ([("r", ["a"], [-1]), ("r", ["a"], [0])], (Device("r", "a", (0,)),)),
+        ([("r", ["a"], [-1])], (Device("r", "a", None, below_zero=True),)),
+        ([("r", ["a"], [-1]), ("r", ["a"], [0])], (Device("r", "a", (0,), below_zero=True),)),
         ([("r", ["a"], None), ("r", ["a"], [2])], (Device("r", "a", (2,)),)),
         ([("r", ["a"], [])], (Device("r", "a", None),)),
         ([("r", ["a"], [0]), ("s", ["a"], [1])], (Device("r", "a", (0,)), Device("s", "a", (1,)))),
