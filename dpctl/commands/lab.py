@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +28,24 @@ Period = Annotated[
     ),
 ]
 
+Policy = Annotated[
+    Literal["none", "best-effort", "restricted", "single-numa-node"],
+    typer.Option(
+        "--topology-policy",
+        metavar="POLICY",
+        help="The kubelet's topologyManagerPolicy: none, best-effort, restricted or "
+        "single-numa-node.",
+    ),
+]
+Scope = Annotated[
+    Literal["container", "pod"],
+    typer.Option(
+        "--topology-scope",
+        metavar="SCOPE",
+        help="The kubelet's topologyManagerScope: container or pod.",
+    ),
+]
+
 
 @declare(
     examples="""
@@ -36,7 +54,13 @@ Period = Annotated[
     dpctl resources
     """
 )
-def up(common: Common, directory: Directory = None, status_period: Period = 1.0) -> int | None:
+def up(
+    common: Common,
+    directory: Directory = None,
+    status_period: Period = 1.0,
+    topology_policy: Policy = "none",
+    topology_scope: Scope = "container",
+) -> int | None:
     """Start the lab in the background and print what to set.
 
     An emulated kubelet, sample plugins and a Node and Pod API, as processes of yours: no root, no
@@ -51,7 +75,12 @@ def up(common: Common, directory: Directory = None, status_period: Period = 1.0)
     where = _directory(directory)
     found = lab.running(where)
     if found is None:
-        found = lab.start(where, LabSpec(status_period=status_period))
+        spec = LabSpec(
+            status_period=status_period,
+            topology_policy=topology_policy,
+            topology_scope=topology_scope,
+        )
+        found = lab.start(where, spec)
         typer.echo(f"the lab is up in {where} (supervisor: process {found.pid})", err=True)
     else:
         typer.echo(f"a lab runs already in {where} (process {found.pid})", err=True)
@@ -84,6 +113,8 @@ def run(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...")],
     directory: Directory = None,
     status_period: Period = 1.0,
+    topology_policy: Policy = "none",
+    topology_scope: Scope = "container",
 ) -> int | None:
     """Start a lab, run a command that sees it, and end the lab with it.
 
@@ -92,7 +123,12 @@ def run(
     from dpctl.lab import up as lab
     from dpctl.lab.spec import LabSpec
 
-    spec = LabSpec(status_period=status_period, watch_parent=True)
+    spec = LabSpec(
+        status_period=status_period,
+        topology_policy=topology_policy,
+        topology_scope=topology_scope,
+        watch_parent=True,
+    )
     return lab.run(command, spec, directory)
 
 

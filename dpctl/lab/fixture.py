@@ -136,6 +136,8 @@ class Lab:
         seed: int = 0,
         node_name: str = "lab-0",
         kubelet_version: str = "v1.36.2",
+        topology_policy: str = "none",
+        topology_scope: str = "container",
     ) -> None:
         self._spec = LabSpec(
             scenario=scenario,
@@ -144,6 +146,8 @@ class Lab:
             seed=seed,
             node_name=node_name,
             kubelet_version=kubelet_version,
+            topology_policy=topology_policy,
+            topology_scope=topology_scope,
             watch_parent=True,
         )
         self.node_name = node_name

@@ -7,29 +7,31 @@ from pathlib import Path
 
 from dpctl.lab.api_errors import Json
 from dpctl.lab.scenario import VIRTUAL_FUNCTIONS
+from dpctl.lab.spec import LabSpec
 
 CPUS = 16
 MEMORY_KIB = 64 * 1024 * 1024
 _CPU_LISTS = ("0-7", "8-15")
+DISTANCES = {0: (10, 21), 1: (21, 10)}
 
 KUBELET_ROOT = Path("var/lib/kubelet")
 DEVICE_PLUGINS = KUBELET_ROOT / "device-plugins"
 
 
-def kubelet_config(status_period: float) -> Json:
+def kubelet_config(spec: LabSpec) -> Json:
     """KubeletConfiguration of the lab's kubelet."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "nodeStatusUpdateFrequency": f"{status_period:g}s",
-        "topologyManagerPolicy": "none",
-        "topologyManagerScope": "container",
+        "nodeStatusUpdateFrequency": f"{spec.status_period:g}s",
+        "topologyManagerPolicy": spec.topology_policy,
+        "topologyManagerScope": spec.topology_scope,
         "cpuManagerPolicy": "none",
         "memoryManagerPolicy": "None",
     }
 
 
-def build(root: Path, status_period: float) -> None:
+def build(root: Path, spec: LabSpec) -> None:
     """Make the tree below `root`. As any user: nothing here needs rights."""
     for directory in ("var/log/pods", "dev", "opt/vendor/lib", "etc/kubernetes"):
         (root / directory).mkdir(parents=True, exist_ok=True)
@@ -38,7 +40,7 @@ def build(root: Path, status_period: float) -> None:
         (kubelet / name).mkdir(parents=True, exist_ok=True)
         (kubelet / name).chmod(mode)
     (kubelet / "plugins_registry").mkdir(mode=0o750, exist_ok=True)
-    _write(kubelet / "config.yaml", json.dumps(kubelet_config(status_period), indent=1) + "\n")
+    _write(kubelet / "config.yaml", json.dumps(kubelet_config(spec), indent=1) + "\n")
     # Policy none: the text and number a real kubelet writes (kubelet-facts §5.4, §5.5).
     _state(
         kubelet / "cpu_manager_state",
@@ -65,7 +67,7 @@ def _numa(directory: Path) -> None:
     for node, cpus in enumerate(_CPU_LISTS):
         here = directory / f"node{node}"
         _write(here / "cpulist", f"{cpus}\n")
-        _write(here / "distance", "10 21\n" if node == 0 else "21 10\n")
+        _write(here / "distance", " ".join(map(str, DISTANCES[node])) + "\n")
         lines = {"MemTotal": per_node, "MemFree": per_node // 2, "MemUsed": per_node // 2}
         text = "".join(f"Node {node} {key}:{kib:>16} kB\n" for key, kib in lines.items())
         _write(here / "meminfo", text + f"Node {node} HugePages_Total:     0\n")

@@ -86,6 +86,9 @@ class LabSpec:
     kubelet_version: str = "v1.36.2"
     status_period: float = 1.0
     """Seconds between two node status syncs (10 on a real kubelet)."""
+    topology_policy: str = "none"
+    """topologyManagerPolicy; the device manager is the only hint provider."""
+    topology_scope: str = "container"
     frozen_clock: bool = False
     """The kubelet's clock stands still until advanced: no five-minute grace ends by itself."""
     seed: int = 0

@@ -93,7 +93,7 @@ class Supervisor:
         for name, known in self.plugins.items():
             if known.child is None:
                 self.start_plugin(name)
-        node_tree.build(self.root, self.spec.status_period)
+        node_tree.build(self.root, self.spec)
         self._serve_api()
         self._write_kubeconfigs()
         from dpctl.lab import control, story
@@ -186,7 +186,7 @@ class Supervisor:
 
         users = api_auth.users(self.spec.node_name)
         self.store = Store()
-        configz = {self.spec.node_name: node_tree.kubelet_config(self.spec.status_period)}
+        configz = {self.spec.node_name: node_tree.kubelet_config(self.spec)}
         handlers = Handlers(self.store, version=self.spec.kubelet_version, configz=configz)
         tokens = {token: users[CONTEXTS[name]] for name, token in self.tokens.items()}
         self.api = ApiServer(self.store, tokens, handlers)

@@ -7,6 +7,7 @@ the node's /, which the first line of stdin names.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import threading
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dpctl.lab import process
+from dpctl.lab import node_tree, process
 from dpctl.lab.api_errors import Json
 from dpctl.lab.clock import Clock, timestamp
 from dpctl.lab.kubelet import pod_resources_server, registration
@@ -25,6 +26,9 @@ from dpctl.lab.kubelet.device_manager import DeviceManager
 from dpctl.lab.kubelet.node_status import NodeStatus
 from dpctl.lab.kubelet.plugin_client import PluginServer
 from dpctl.lab.kubelet.pods import Pods
+from dpctl.lab.kubelet.topology import TopologyManager
+from dpctl.model.node import minor_version
+from dpctl.topology.settings import settings_of
 
 
 class Kubelet:
@@ -44,7 +48,12 @@ class Kubelet:
             behaviour.plugins_by_socket,
         )
         self.pods.manager = self.manager
-        self.pods.allocator = Allocator(self.manager, random.Random(orders["seed"]))
+        config = json.loads((root / node_tree.KUBELET_ROOT / "config.yaml").read_bytes())
+        topology = TopologyManager(
+            settings_of(config), node_tree.DISTANCES, minor_version(orders["version"])
+        )
+        choice = random.Random(orders["seed"])
+        self.pods.allocator = Allocator(self.manager, topology, choice)
         self.plugins = PluginServer(self.manager, log, by_socket=behaviour.plugins_by_socket)
         self.node = NodeStatus(
             api, orders["node_name"], orders["version"], self.manager.capacity, log

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass, field
+from functools import partial
 
 from dpctl import names, quantity
 from dpctl.lab.api_errors import Json
 from dpctl.lab.kubelet.device_manager import DeviceManager, Endpoint
 from dpctl.lab.kubelet.plugin_client import CallError
 from dpctl.lab.kubelet.pod_devices import NO_TOPOLOGY, Held
+from dpctl.lab.kubelet.topology import ANYWHERE, TopologyManager, limits_of, pool_of
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
-
-
-class AllocationError(Exception):
-    """Why admission fails, in the kubelet's words."""
+from dpctl.topology.devices import take
+from dpctl.topology.hints import Hint
+from dpctl.topology.requests import RefusedError
+from dpctl.topology.settings import CONTAINER
 
 
 @dataclass(slots=True)
 class Allocator:
     manager: DeviceManager
+    topology: TopologyManager
     choice: random.Random
     """Go's map order: which of equal devices are taken."""
     _reusable: dict[str, set[str]] = field(default_factory=dict)
+    _hint: Hint = ANYWHERE
+    """Of the container (or pod) that is being admitted."""
 
     def allocate_pod(self, pod: Json, running: Collection[str]) -> None:
         """All containers, init containers first. `running`: names of containers that run already.
 
-        Raises AllocationError.
+        Raises RefusedError.
         """
         self._reusable = {}
         self.manager.pending_admission = pod["metadata"]["uid"]
+        self._hint = self.topology.pod_hint(self.manager, pod)
         for container in pod["spec"].get("initContainers") or []:
             self._container(pod, container, running)
             taken = self.manager.pod_devices.container(pod["metadata"]["uid"], container["name"])
@@ -48,9 +54,10 @@ class Allocator:
 
     def _container(self, pod: Json, container: Json, running: Collection[str]) -> None:
         manager, uid = self.manager, pod["metadata"]["uid"]
-        limits = (container.get("resources") or {}).get("limits") or {}
+        if self.topology.asks(CONTAINER):
+            self._hint = self.topology.container_hint(manager, pod, container, self._reusable)
         wrote = False
-        for resource, limit in limits.items():
+        for resource, limit in limits_of(container).items():
             needed = quantity.count(str(limit)) or 0
             if names.is_native(resource) or not manager.is_known(resource):
                 continue  # silently: the container starts without devices
@@ -66,66 +73,38 @@ class Allocator:
     def _choose(
         self, uid: str, container: str, resource: str, required: int, running: Collection[str]
     ) -> set[str]:
-        """The devices to ask the plugin for; empty: nothing to do. Raises AllocationError."""
+        """The devices to ask the plugin for; empty: nothing to do. Raises RefusedError."""
         manager = self.manager
         with manager.lock:
             held = manager.pod_devices.container_devices(uid, container, resource)
-            needed = required
-            if held is not None:
-                needed = required - len(held)
-                if needed:
-                    raise AllocationError(
-                        f'pod "{uid}" container "{container}" changed request for resource '
-                        f'"{resource}" from {len(held)} to {required}'
-                    )
+            if held is not None and len(held) != required:
+                raise RefusedError.allocating(
+                    f'pod "{uid}" container "{container}" changed request for resource '
+                    f'"{resource}" from {len(held)} to {required}'
+                )
             if not manager.sources_ready and container in running:
                 return set()
             healthy = manager.healthy.get(resource)
-            if healthy is None:
-                raise AllocationError(f"cannot allocate unregistered device {resource}")
-            if not healthy:
-                raise AllocationError(
-                    "no healthy devices present; cannot allocate unhealthy devices " + resource
-                )
-            if held is not None and not held <= healthy:
-                raise AllocationError(
-                    "previously allocated devices are no longer healthy; "
-                    "cannot allocate unhealthy devices " + resource
-                )
-            if needed <= 0:
+            if held is not None and healthy:
+                if not held <= healthy:
+                    raise RefusedError.allocating(
+                        "previously allocated devices are no longer healthy; "
+                        "cannot allocate unhealthy devices " + resource
+                    )
                 return set()
-            return self._take(resource, required, healthy)
-
-    def _take(self, resource: str, required: int, healthy: set[str]) -> set[str]:
-        in_use = self.manager.allocated.setdefault(resource, set())
-        taken: set[str] = set()
-
-        def take(candidates: Collection[str]) -> bool:
-            for device_id in self._shuffled(set(candidates) - taken):
-                if len(taken) == required:
-                    break
-                taken.add(device_id)
-                in_use.add(device_id)
-            return len(taken) == required
-
-        if take(self._reusable.get(resource, set())):
-            return taken
-        available = healthy - in_use
-        missing = required - len(taken)
-        if len(available) < missing:
-            raise AllocationError(
-                f"requested number of devices unavailable for {resource}. "
-                f"Requested: {missing}, Available: {len(available)}"
+            taken = take(
+                resource,
+                pool_of(manager, resource),
+                required,
+                self._reusable.get(resource, set()),
+                self._hint.mask,
+                order=self._shuffled,
+                preferred=partial(self._preferred, resource),
             )
-        wanted = self._preferred(resource, available | taken, set(taken), required)
-        if take(wanted & available) or take(available):
+            manager.allocated.setdefault(resource, set()).update(taken)
             return taken
-        raise AllocationError(
-            "unexpectedly allocated less resources than required. "
-            f"Requested: {required}, Got: {len(taken)}"
-        )
 
-    def _preferred(self, resource: str, available: set[str], must: set[str], size: int) -> set[str]:
+    def _preferred(self, resource: str, available: Set[str], must: Set[str], size: int) -> Set[str]:
         endpoint = self.manager.endpoints.get(resource)
         if endpoint is None or endpoint.client is None:
             return set()
@@ -137,7 +116,7 @@ class Allocator:
         try:
             return set(endpoint.client.preferred(self._shuffled(available), list(must), size))
         except CallError as error:
-            raise AllocationError(
+            raise RefusedError.allocating(
                 f"device plugin GetPreferredAllocation rpc failed with err: {error}"
             ) from None
         finally:
@@ -149,15 +128,19 @@ class Allocator:
             endpoint = manager.endpoints.get(resource)
         try:
             if endpoint is None or endpoint.client is None:
-                raise AllocationError(f"unknown Device Plugin {resource}")
+                raise RefusedError.allocating(f"unknown Device Plugin {resource}")
             self._running(endpoint)
             answer = endpoint.client.allocate(self._shuffled(taken))
-        except (CallError, AllocationError) as error:
+        except (CallError, RefusedError) as error:
             with manager.lock:
                 manager.allocated = manager.pod_devices.devices()
-            raise AllocationError(str(error)) from None
+            if isinstance(error, RefusedError):
+                raise
+            raise RefusedError.allocating(str(error)) from None
         if not answer.container_responses:
-            raise AllocationError("no containers return in allocation response &AllocateResponse{}")
+            raise RefusedError.allocating(
+                "no containers return in allocation response &AllocateResponse{}"
+            )
         with manager.lock:
             by_numa: dict[int, list[str]] = {}
             for device_id in self._shuffled(taken):
@@ -169,7 +152,7 @@ class Allocator:
 
     def _running(self, endpoint: Endpoint) -> None:
         if endpoint.stopped_at is not None and endpoint.client is not None:
-            raise AllocationError(f"endpoint {endpoint.client.socket} has been stopped")
+            raise RefusedError.allocating(f"endpoint {endpoint.client.socket} has been stopped")
 
     def _shuffled(self, ids: Collection[str]) -> list[str]:
         ordered = sorted(ids)

@@ -40,6 +40,14 @@ class PodDevices:
         held = self._held.get(pod_uid, {}).get(container, {}).get(resource)
         return None if held is None else held.ids()
 
+    def pod_devices(self, pod_uid: str, resource: str) -> set[str]:
+        """IDs that all containers of a pod have together."""
+        return {
+            device_id
+            for container in self._held.get(pod_uid, {})
+            for device_id in self.container_devices(pod_uid, container, resource) or ()
+        }
+
     def container(self, pod_uid: str, container: str) -> dict[str, Held]:
         return dict(self._held.get(pod_uid, {}).get(container, {}))
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from dpctl.lab.api_errors import Json
 from dpctl.lab.clock import timestamp
 from dpctl.lab.kubelet import pod_status
-from dpctl.lab.kubelet.allocation import AllocationError, Allocator
+from dpctl.lab.kubelet.allocation import Allocator
 from dpctl.lab.kubelet.api_client import ApiClient, RequestError
 from dpctl.lab.kubelet.behaviour import Behaviour
 from dpctl.lab.kubelet.device_manager import DeviceManager
 from dpctl.lab.kubelet.plugin_client import CallError
 from dpctl.lab.kubelet.predicates import Misfit, misfit
 from dpctl.lab.scheduler import event
+from dpctl.topology.requests import RefusedError
 
 TERMINAL = ("Succeeded", "Failed")
 _PASSING = (0, 429, 500, 503)
@@ -145,9 +146,8 @@ class Pods:
         running = _running(pod)
         try:
             self.allocator.allocate_pod(pod, running)
-        except AllocationError as error:
-            text = f"Allocate failed due to {error}, which is unexpected"
-            self._reject(pod, Misfit("UnexpectedAdmissionError", text))
+        except RefusedError as error:
+            self._reject(pod, Misfit(error.reason, error.message))
             return
         finally:
             self.manager.pending_admission = None
