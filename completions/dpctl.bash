@@ -4,7 +4,7 @@
 _dpctl_spec() { # PATH: what may follow this command
     case $1 in
     '')
-        commands=(resources devices pods plugins node who state lab env config schema completion version)
+        commands=(resources devices pods plugins topology node who state lab env config schema completion version)
         options=(--version -h --help)
         kinds=([-n]='namespaces' [--namespace]='namespaces' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
@@ -44,6 +44,12 @@ _dpctl_spec() { # PATH: what may follow this command
         options=(--dry-run -y --yes -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('endpoints' '...')
+        ;;
+    'topology')
+        commands=()
+        options=(--fit -f --filename --policy --scope -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--fit]='text' [-f]='file' [--filename]='file' [--policy]='text' [--scope]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        arguments=()
         ;;
     'node')
         commands=(set remove prune undo)
@@ -107,8 +113,8 @@ _dpctl_spec() { # PATH: what may follow this command
         ;;
     'lab up')
         commands=()
-        options=(--dir --status-period -h --help)
-        kinds=([--dir]='dir' [--status-period]='text')
+        options=(--dir --status-period --topology-policy --topology-scope -h --help)
+        kinds=([--dir]='dir' [--status-period]='text' [--topology-policy]='words:none best-effort restricted single-numa-node' [--topology-scope]='words:container pod')
         arguments=()
         ;;
     'lab down')
@@ -119,8 +125,8 @@ _dpctl_spec() { # PATH: what may follow this command
         ;;
     'lab run')
         commands=()
-        options=(--dir --status-period -h --help)
-        kinds=([--dir]='dir' [--status-period]='text')
+        options=(--dir --status-period --topology-policy --topology-scope -h --help)
+        kinds=([--dir]='dir' [--status-period]='text' [--topology-policy]='words:none best-effort restricted single-numa-node' [--topology-scope]='words:container pod')
         arguments=('text' '...')
         ;;
     'env')

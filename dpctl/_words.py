@@ -9,7 +9,7 @@ flag), kinds of the arguments (`...`: the last one repeats). Kinds: see `gen/tre
 WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     '': (
         'What crictl is for containers, dpctl is for the devices of a Kubernetes node',
-        ('resources', 'devices', 'pods', 'plugins', 'node', 'who', 'state', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
+        ('resources', 'devices', 'pods', 'plugins', 'topology', 'node', 'who', 'state', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
         {'--version': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
@@ -48,6 +48,12 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         (),
         {'--dry-run': '', '-y': '', '--yes': '', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('endpoints', '...'),
+    ),
+    'topology': (
+        'The NUMA picture, and whether a pod would be admitted',
+        (),
+        {'--fit': 'text', '-f': 'file', '--filename': 'file', '--policy': 'text', '--scope': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        (),
     ),
     'node': (
         'What Nodes offer and what is left; remove what nothing backs',
@@ -112,7 +118,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'lab up': (
         'Start the lab in the background and print what to set',
         (),
-        {'--dir': 'dir', '--status-period': 'text', '-h': '', '--help': ''},
+        {'--dir': 'dir', '--status-period': 'text', '--topology-policy': 'words:none best-effort restricted single-numa-node', '--topology-scope': 'words:container pod', '-h': '', '--help': ''},
         (),
     ),
     'lab down': (
@@ -124,7 +130,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'lab run': (
         'Start a lab, run a command that sees it, and end the lab with it',
         (),
-        {'--dir': 'dir', '--status-period': 'text', '-h': '', '--help': ''},
+        {'--dir': 'dir', '--status-period': 'text', '--topology-policy': 'words:none best-effort restricted single-numa-node', '--topology-scope': 'words:container pod', '-h': '', '--help': ''},
         ('text', '...'),
     ),
     'env': (

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Entry] = {
     "devices": Entry("Which devices, healthy or not, where, held by which container", NODE),
     "pods": Entry("What each container holds: devices, CPUs, memory, claims", NODE),
     "plugins": Entry("Which plugins are alive, registered, orphaned or dead", NODE),
+    "topology": Entry("The NUMA picture, and whether a pod would be admitted", NODE),
     "node": Entry("What Nodes offer and what is left; remove what nothing backs", NODE),
     "who": Entry("Who holds a device ID or has a device node open", NODE),
     "state": Entry("What the kubelet keeps on disk, and whether it would start with it", NODE),

@@ -10,7 +10,7 @@ import pytest
 from tests.run import DATA, dpctl, golden
 
 CAPTURES = ("1-healthy", "2-plugin-dead-in-grace", "3-after-kubelet-restart")
-COMMANDS = ("resources", "devices", "pods", "plugins", "state")
+COMMANDS = ("resources", "devices", "pods", "plugins", "state", "topology")
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

@@ -60,6 +60,12 @@ READING: dict[str, list[tuple[str, ...]]] = {
     ],
     "plugins": [*each("plugins"), ("plugins", "prune", "--dry-run")],
     "node": [*each("node"), ("node", "prune", "--dry-run=client")],
+    "topology": [
+        *each("topology"),
+        ("topology", "-o", "svg"),
+        *each("topology", "--fit", "vendor.example/gpu=1,cpu=1,memory=1Gi"),
+        ("topology", "--fit", "vendor.example/gpu=9", "--policy", "restricted"),
+    ],
     "who": [*each("who", "gpu-0"), ("who", "/dev/null"), ("who", "/dev/null", "-o", "json")],
     "state": [
         *each("state"),

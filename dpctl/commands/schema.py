@@ -35,7 +35,7 @@ def command(
     from dpctl import output
     from dpctl.errors import UsageError
     from dpctl.schema import json_schema
-    from dpctl.views import VIEWS
+    from dpctl.views.kinds import VIEWS
 
     options = common.output
     views = {view.kind.lower(): view for view in VIEWS}

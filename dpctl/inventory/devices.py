@@ -31,6 +31,7 @@ class Devices:
         """Resources that an active pod holds something of."""
         self._ids: dict[str, dict[str, set[Source]]] = {}
         self._numa: dict[Key, tuple[int, ...] | None] = {}
+        self._below_zero: set[Key] = set()
         self._words: dict[Key, HealthWord] = {}
         self._listed: dict[Key, bool] = {}
         self._collect()
@@ -60,6 +61,8 @@ class Devices:
             self._know(device.resource, device.device_id, Source.ALLOCATABLE)
             self.offered.setdefault(device.resource, set()).add(device.device_id)
             self._numa[device.resource, device.device_id] = device.numa_nodes
+            if device.below_zero:
+                self._below_zero.add((device.resource, device.device_id))
         self._collect_recorded()
         for bound in snap.pods or ():
             if not bound.terminal:
@@ -150,8 +153,33 @@ class Devices:
             return None
         return {str(numa_node): counts[numa_node] for numa_node in sorted(counts)}
 
+    def ids(self, resource: str) -> list[str]:
+        """Every ID that some source knows, in natural order."""
+        return sorted(self._ids.get(resource, ()), key=natural_key)
+
     def numa_nodes(self, resource: str, device_id: str) -> tuple[int, ...] | None:
         return self._numa.get((resource, device_id))
+
+    def is_numa_known(self, resource: str, device_id: str) -> bool:
+        """Whether some source told of the device's NUMA nodes, if only that it has none."""
+        return (resource, device_id) in self._numa
+
+    def is_below_zero(self, resource: str, device_id: str) -> bool:
+        """Whether the plugin gives a NUMA node below 0 (`model.Device.below_zero`)."""
+        return (resource, device_id) in self._below_zero
+
+    def unseen(self, resource: str) -> int:
+        """Unhealthy devices that nobody holds: the Node counts them, no harmless source has IDs."""
+        capacity = self.capacity(resource)
+        if capacity is None or not self.connected(resource):
+            return 0
+        named = sum(
+            self._lost(resource, device_id) is DeviceState.UNHEALTHY
+            for device_id in self._ids.get(resource, ())
+            if device_id not in self.healthy(resource)
+            and (device_id in self.lost(resource) or (resource, device_id) in self._listed)
+        )
+        return max(capacity - len(self.healthy(resource)) - named, 0)
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -161,9 +189,8 @@ class Devices:
         if self.snap.node is not None:
             resources.update(r for r in self.snap.node.capacity if self.connected_known(r))
         for resource in sorted(resources, key=natural_key):
-            ids = sorted(self._ids.get(resource, ()), key=natural_key)
-            found.extend(self._row(resource, device_id) for device_id in ids)
-            found.extend(self._unseen(resource))
+            found.extend(self._row(resource, device_id) for device_id in self.ids(resource))
+            found.extend(self._unseen_row(resource))
         return tuple(found)
 
     def connected_known(self, resource: str) -> bool:
@@ -224,19 +251,9 @@ class Devices:
             return "Healthy"
         return "Unhealthy" if state is DeviceState.UNHEALTHY else None
 
-    def _unseen(self, resource: str) -> list[DeviceRow]:
-        """Unhealthy devices that nobody holds: the Node counts them, no harmless source has IDs."""
-        capacity = self.capacity(resource)
-        if capacity is None or not self.connected(resource):
-            return []
-        named = sum(
-            self._lost(resource, device_id) is DeviceState.UNHEALTHY
-            for device_id in self._ids.get(resource, ())
-            if device_id not in self.healthy(resource)
-            and (device_id in self.lost(resource) or (resource, device_id) in self._listed)
-        )
-        unseen = capacity - len(self.healthy(resource)) - named
-        if unseen <= 0:
+    def _unseen_row(self, resource: str) -> list[DeviceRow]:
+        unseen = self.unseen(resource)
+        if not unseen:
             return []
         return [
             DeviceRow(

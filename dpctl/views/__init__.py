@@ -1,12 +1,11 @@
 """Columns, once per row type: table, wide, csv, custom-columns and the dashboard show them.
 
 A column says where its value comes from and nothing of how it is written. Here are the views of one
-node; `nodes` has those of Nodes as the API server sees them, and of changes.
+node; `nodes` has those of Nodes as the API server sees them, `changes` and `leftovers` of changes,
+`state` and `numa` of state files and NUMA nodes. `kinds` lists them all.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from dpctl import cpuset
 from dpctl.columns import UNKNOWN, Column, Emphasis, View, age_text, or_unknown
@@ -24,10 +23,6 @@ from dpctl.inventory.rows import (
 )
 from dpctl.model import EnvRow
 from dpctl.text import natural_key
-from dpctl.views.changes import CHANGES
-from dpctl.views.leftovers import POD_CHANGES, SOCKET_CHANGES
-from dpctl.views.nodes import NODE_RESOURCES
-from dpctl.views.state import STATE, STATE_CHECKS, STATE_DIFFERENCES
 
 _RESOURCE_EMPHASIS: dict[ResourceState, Emphasis] = {
     ResourceState.READY: "good",
@@ -357,25 +352,6 @@ ENVIRONMENT: View[EnvRow] = View(
         Column("NOTE", lambda r: r.note, "note", wide=True),
     ),
 )
-
-VIEWS: tuple[View[Any], ...] = (
-    RESOURCES,
-    DEVICES,
-    GROUPS,
-    CONTAINERS,
-    FAILED_PODS,
-    PLUGINS,
-    USERS,
-    NODE_RESOURCES,
-    CHANGES,
-    SOCKET_CHANGES,
-    POD_CHANGES,
-    STATE,
-    STATE_CHECKS,
-    STATE_DIFFERENCES,
-    ENVIRONMENT,
-)
-"""Every kind of document, for `dpctl schema`."""
 
 
 def memory_text(block: HeldMemory) -> str:

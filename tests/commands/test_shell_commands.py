@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dpctl.views import VIEWS
+from dpctl.views.kinds import VIEWS
 from tests.run import TESTS, Result, dpctl
 
 COMPLETIONS = TESTS.parent / "completions"
