@@ -1,0 +1,412 @@
+"""`dpctl topology -f` against the kubelet itself: the same pods, the same verdicts.
+
+The node has two NUMA nodes that the machine need not have, 8 CPUs each. Every case is asked of
+dpctl first, then created without the scheduler; what counts is whether the kubelet admits it, with
+which reason and words, and from which devices it took.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from dpctl import cpuset
+from dpctl.lab.spec import SampleDevice
+
+from . import pods
+from .bench import Bench
+from .processes import wait_for
+from .settings import KubeletSettings
+
+GPU, NIC, ONE, WIDE = "fit.test/gpu", "fit.test/nic", "fit.test/one", "fit.test/wide"
+PLAIN, MINUS, EMPTY, FAR, MIXED = (
+    "fit.test/plain",
+    "fit.test/minus",
+    "fit.test/empty",
+    "fit.test/far",
+    "fit.test/mixed",
+)
+
+
+def made(prefix: str, *numa: tuple[int, ...] | None) -> tuple[SampleDevice, ...]:
+    return tuple(SampleDevice(f"{prefix}-{at}", nodes) for at, nodes in enumerate(numa))
+
+
+PLUGINS = {
+    GPU: made("gpu", *[(0,)] * 4, *[(1,)] * 4),
+    NIC: made("nic", (0,), (1,)),
+    ONE: made("one", (1,), (1,)),
+    WIDE: made("wide", (0, 1), (0, 1)),
+    PLAIN: made("plain", None, None, None),
+    MINUS: made("minus", (-1,), (-1,)),
+    EMPTY: made("empty", (), ()),
+    FAR: made("far", (5,), (0,)),
+    MIXED: made("mixed", (0,), None, (-1,)),
+}
+
+Amounts = Mapping[str, str | int]
+
+
+class Case(NamedTuple):
+    """A pod, and the word that is expected: `yes`, or the reason."""
+
+    expected: str
+    main: Amounts
+    more: Amounts | None = None
+    """A second container."""
+    init: Amounts | None = None
+    sidecar: Amounts | None = None
+    """Starts before `init`."""
+
+    def manifest(self, name: str, node: str) -> dict[str, Any]:
+        containers = {"main": self.main, **({} if self.more is None else {"more": self.more})}
+        inits = {"sidecar": self.sidecar, "init": self.init}
+        pod = pods.manifest(
+            name,
+            node,
+            containers=containers,
+            init_containers={n: a for n, a in inits.items() if a is not None},
+            scheduled=False,
+        )
+        for container in pod["spec"].get("initContainers", []):
+            if container["name"] == "sidecar":
+                container["restartPolicy"] = "Always"
+                container["image"] = pod["spec"]["containers"][0]["image"]
+        return pod
+
+
+class Stage(NamedTuple):
+    """Cases beside pods that hold something already (each is admitted, in this order)."""
+
+    cases: Mapping[str, Case]
+    holders: tuple[Amounts, ...] = ()
+
+
+def exact(cpu: int, memory: str = "64Mi", **more: str | int) -> dict[str, str | int]:
+    """A Guaranteed container; `gpu=2` is `fit.test/gpu: 2`."""
+    return {"cpu": cpu, "memory": memory, **{f"fit.test/{k}": v for k, v in more.items()}}
+
+
+AFFINITY, UNEXPECTED = "TopologyAffinityError", "UnexpectedAdmissionError"
+ONLY_DEVICES = {
+    "all of one node": Case("yes", {GPU: 4}),
+    "one of each": Case("yes", {GPU: 1, NIC: 1, WIDE: 1, PLAIN: 1}),
+    "more than there are": Case(UNEXPECTED, {GPU: 9}),
+    "no topology": Case("yes", {PLAIN: 3}),
+    "on two nodes each": Case("yes", {WIDE: 2}),
+    "empty topology": Case("yes", {EMPTY: 2}),
+}
+
+
+def static(policy: str, scope: str = "container") -> KubeletSettings:
+    """Both other managers static."""
+    return KubeletSettings(policy, scope, cpu_policy="static", memory_policy="Static")
+
+
+GROUPS: dict[str, tuple[KubeletSettings, list[Stage]]] = {
+    "none": (
+        KubeletSettings(),
+        [
+            Stage(
+                {
+                    **ONLY_DEVICES,
+                    "both nodes": Case("yes", {GPU: 6}),
+                    "minus one": Case("yes", {MINUS: 2}),
+                    "init container gives on": Case("yes", {GPU: 8}, init={GPU: 8}),
+                    "sidecar keeps": Case(UNEXPECTED, {GPU: 8}, sidecar={GPU: 1}),
+                    "none of it": Case("yes", {GPU: 0}),
+                }
+            )
+        ],
+    ),
+    "none, static managers": (
+        static("none"),
+        [
+            Stage(
+                {
+                    "all CPUs": Case("yes", exact(15)),
+                    "one CPU too many": Case(UNEXPECTED, exact(16)),
+                    "not Guaranteed": Case("yes", {"cpu": 2}),
+                    "memory of two nodes": Case("yes", exact(1, "16Gi")),
+                    "memory of none": Case(UNEXPECTED, exact(1, "64Gi")),
+                }
+            ),
+            Stage(
+                {
+                    "what is left": Case("yes", exact(8, gpu=2)),
+                    "more than is left": Case(UNEXPECTED, exact(9)),
+                    "joined and single": Case(UNEXPECTED, exact(1, "16Gi")),
+                },
+                holders=(exact(7),),
+            ),
+        ],
+    ),
+    "best-effort": (
+        static("best-effort"),
+        [
+            Stage(
+                {
+                    **ONLY_DEVICES,
+                    "minus one": Case("yes", {MINUS: 2}),
+                    "apart": Case("yes", exact(8, gpu=8)),
+                    "unknown node": Case("yes", {FAR: 2}),
+                    "two containers": Case("yes", exact(7, gpu=4), more=exact(8, gpu=4)),
+                }
+            ),
+            Stage(
+                {
+                    "spread": Case("yes", {GPU: 5}),
+                    "aligned": Case("yes", exact(8, gpu=4)),
+                    "nothing left": Case(UNEXPECTED, exact(1, gpu=6)),
+                },
+                holders=(exact(2, gpu=3),),
+            ),
+        ],
+    ),
+    "restricted": (
+        static("restricted"),
+        [
+            Stage(
+                {
+                    **ONLY_DEVICES,
+                    "more than there are": Case(AFFINITY, {GPU: 9}),
+                    "too big for one": Case("yes", {GPU: 6}),
+                    "too big, and small": Case(AFFINITY, {GPU: 6, NIC: 1}),
+                    "both too big": Case("yes", {GPU: 6, NIC: 2}),
+                    "minus one": Case(AFFINITY, {MINUS: 1}),
+                    "unknown node": Case("yes", {FAR: 1}),
+                    "unknown nodes": Case(AFFINITY, {FAR: 2}),
+                    "some without": Case("yes", {MIXED: 1}),
+                    "more than with": Case(AFFINITY, {MIXED: 2}),
+                    "one node only": Case("yes", exact(8, one=2)),
+                    "CPUs too big": Case(AFFINITY, exact(9, gpu=1)),
+                    "memory too big": Case(AFFINITY, exact(1, "16Gi", gpu=1)),
+                    "all too big": Case("yes", exact(9, "16Gi", gpu=5)),
+                }
+            ),
+            Stage(
+                {
+                    "would fit an empty one": Case(AFFINITY, exact(8, gpu=5, nic=1)),
+                    "the other node": Case("yes", exact(8, gpu=4)),
+                    "rest of this node": Case("yes", exact(5, gpu=1)),
+                    "CPUs of one, devices of the other": Case(AFFINITY, exact(6, one=3)),
+                    "joined and single": Case(UNEXPECTED, exact(1, "16Gi")),
+                    "init gives on": Case("yes", exact(4, gpu=4), init=exact(4, gpu=4)),
+                },
+                holders=(exact(2, gpu=3),),
+            ),
+        ],
+    ),
+    "single-numa-node": (
+        static("single-numa-node"),
+        [
+            Stage(
+                {
+                    **ONLY_DEVICES,
+                    "more than there are": Case(AFFINITY, {GPU: 9}),
+                    "too big for one": Case(AFFINITY, {GPU: 5}),
+                    "minus one": Case(AFFINITY, {MINUS: 1}),
+                    "CPUs and devices": Case("yes", exact(8, gpu=4)),
+                    "too many CPUs": Case(AFFINITY, exact(9)),
+                    "too much memory": Case(AFFINITY, exact(1, "16Gi")),
+                    "two containers": Case("yes", exact(7, gpu=4), more=exact(8, gpu=4)),
+                    "second does not fit": Case(AFFINITY, exact(5, gpu=3), more=exact(9, gpu=1)),
+                    "not Guaranteed": Case("yes", {"cpu": 12, GPU: 4}),
+                }
+            ),
+            Stage(
+                {
+                    "left on one": Case("yes", exact(5, gpu=2, nic=1)),
+                    "CPUs left on none": Case(AFFINITY, exact(6, gpu=2)),
+                    "devices left on none": Case(AFFINITY, exact(1, gpu=3)),
+                },
+                holders=(exact(2, gpu=2), exact(7, gpu=2)),
+            ),
+        ],
+    ),
+    "restricted, pod": (
+        static("restricted", "pod"),
+        [
+            Stage(
+                {
+                    "sum fits one": Case("yes", exact(4, gpu=2), more=exact(4, gpu=2)),
+                    "memory fits": Case(AFFINITY, exact(5, gpu=3), more=exact(5, gpu=3)),
+                    "all too big": Case("yes", exact(5, "8Gi", gpu=3), more=exact(5, "8Gi", gpu=3)),
+                    "sum too big, CPUs not": Case(AFFINITY, exact(2, gpu=3), more=exact(2, gpu=3)),
+                    "init is more": Case(AFFINITY, exact(2, gpu=1), init=exact(2, gpu=5)),
+                    "init is less": Case("yes", exact(4, gpu=4), init=exact(2, gpu=2)),
+                    "sidecar adds": Case(AFFINITY, exact(1, gpu=4), sidecar=exact(1, gpu=1)),
+                    "no topology": Case("yes", {PLAIN: 1}, more={PLAIN: 2}),
+                }
+            )
+        ],
+    ),
+    "single-numa-node, pod": (
+        static("single-numa-node", "pod"),
+        [
+            Stage(
+                {
+                    "sum fits one": Case("yes", exact(4, gpu=2), more=exact(4, gpu=2)),
+                    "sum does not": Case(AFFINITY, exact(4, gpu=2), more=exact(4, gpu=3)),
+                    "one without": Case("yes", exact(8, gpu=4), more={"cpu": "100m"}),
+                    "init gives on": Case("yes", exact(8, gpu=4), init=exact(8, gpu=4)),
+                    "sidecar beside init": Case(
+                        AFFINITY, exact(1), init=exact(1, gpu=4), sidecar=exact(1, gpu=1)
+                    ),
+                    "minus one": Case(AFFINITY, exact(1), more=exact(1, minus=1)),
+                }
+            )
+        ],
+    ),
+    "restricted, CPUs spread": (
+        KubeletSettings(
+            "restricted",
+            cpu_policy="static",
+            cpu_options={"full-pcpus-only": "true", "distribute-cpus-across-numa": "true"},
+        ),
+        [
+            Stage(
+                {
+                    "on one": Case("yes", exact(4, gpu=2)),
+                    "evenly": Case("yes", exact(10, gpu=5)),
+                    "all but the reserved": Case("yes", exact(15)),
+                    "too many": Case(AFFINITY, exact(16)),
+                    "nothing left on one": Case(AFFINITY, exact(9), more=exact(6)),
+                }
+            ),
+            Stage({"odd": Case("yes", exact(11))}, holders=(exact(3),)),
+        ],
+    ),
+    "restricted, devices only": (
+        KubeletSettings(
+            topology_policy="restricted",
+            topology_options={"prefer-closest-numa-nodes": "true"},
+        ),
+        [
+            Stage(
+                {
+                    "CPUs do not count": Case("yes", exact(9, gpu=4)),
+                    "memory does not count": Case("yes", exact(1, "16Gi", gpu=4)),
+                    "too big and one": Case(AFFINITY, {GPU: 5, ONE: 1}),
+                    "two of one each": Case("yes", {GPU: 2, NIC: 1}),
+                }
+            ),
+            Stage(
+                {
+                    "apart": Case(AFFINITY, {NIC: 1, MIXED: 1}),
+                    "together": Case("yes", {NIC: 1, ONE: 2}),
+                },
+                holders=({NIC: 1},),
+            ),
+        ],
+    ),
+}
+
+
+def test_there_are_enough_cases() -> None:
+    assert sum(len(stage.cases) for _, stages in GROUPS.values() for stage in stages) >= 60
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_fit(bench: Bench, group: str) -> None:
+    settings, stages = GROUPS[group]
+    bench.node.configure(settings)
+    for resource, listed in PLUGINS.items():
+        bench.plugin(resource, listed, preferred=resource == GPU, wait=False)
+    for plugin in bench.plugins:
+        plugin.wait_registered()
+        count = str(len(plugin.spec.devices))
+        bench.node.wait_resource(plugin.spec.resource, count, needs=[plugin])
+    wrong: list[str] = []
+    for number, stage in enumerate(stages):
+        with holding(bench, stage, number):
+            said = asked(bench, stage.cases)
+            for name, case in stage.cases.items():
+                wrong += [f"{name}: {text}" for text in differences(bench, case, said[name])]
+    assert not wrong, "\n".join(wrong)
+
+
+@contextmanager
+def holding(bench: Bench, stage: Stage, number: int) -> Iterator[None]:
+    names = [f"holder-{number}-{at}" for at in range(len(stage.holders))]
+    for name, amounts in zip(names, stage.holders, strict=True):
+        assert created(bench, Case("yes", amounts), name)["admitted"]
+    yield
+    for name in names:
+        bench.node.delete_pod(name)
+
+
+def differences(bench: Bench, case: Case, said: Mapping[str, Any]) -> Iterator[str]:
+    """What dpctl said, against what the kubelet does."""
+    done = created(bench, case, "case")
+    try:
+        found = "yes" if done["admitted"] else done["reason"]
+        if found != case.expected:
+            yield f"the kubelet said {found} ({done['message']}), not {case.expected}"
+        for key in ("admitted", "reason", "message"):
+            if said[key] != done[key]:
+                yield f"{key}: dpctl {said[key]!r}, the kubelet {done[key]!r} ({said['why']})"
+        if done["admitted"] and said["admitted"]:
+            yield from elsewhere(bench, said)
+    finally:
+        bench.node.delete_pod("case")
+
+
+def asked(bench: Bench, cases: Mapping[str, Case]) -> dict[str, dict[str, Any]]:
+    """What dpctl says to each, as if it came alone."""
+    node = bench.node
+    items = [case.manifest(name, node.name) for name, case in cases.items()]
+    stdin = json.dumps({"kind": "List", "items": items})
+    arguments = ("topology", "-f", "-", "-o", "json")
+    result = node.dpctl(*arguments, stdin=stdin, env=bench.environment(), seconds=180)
+    assert result.stdout, result
+    said = {answer["pod"]: answer for answer in json.loads(result.stdout)["items"]}
+    assert said.keys() == cases.keys()
+    refused = any(not answer["admitted"] for answer in said.values())
+    assert result.code == (1 if refused else 0), result
+    return said
+
+
+def created(bench: Bench, case: Case, name: str) -> dict[str, Any]:
+    """Create the pod and wait for the kubelet's verdict."""
+    api = bench.plane.api()
+    pods.create(api, case.manifest(name, bench.node.name))
+
+    def verdict() -> dict[str, Any] | None:
+        status = (pods.find(api, name) or {}).get("status", {})
+        if status.get("phase") == "Failed":
+            message = status.get("message", "").removeprefix("Pod was rejected: ")
+            return {"admitted": False, "reason": status.get("reason"), "message": message}
+        # Containers are shown as soon as the pod is admitted, long before they run.
+        if status.get("containerStatuses") or status.get("initContainerStatuses"):
+            return {"admitted": True, "reason": None, "message": None}
+        return None
+
+    return wait_for(f"the kubelet's verdict on {name}", verdict, 120, interval=0.05)
+
+
+def elsewhere(bench: Bench, said: Mapping[str, Any]) -> Iterator[str]:
+    """Devices that dpctl did not call eligible, CPUs that it would not have chosen."""
+    uid = bench.pod_uid("case")
+    entries = bench.checkpoint()["Data"]["PodDeviceEntries"] or []
+    state = json.loads((bench.node.kubelet_dir / "cpu_manager_state").read_text())
+    for container in said["containers"]:
+        name = container["container"]
+        for share in container["devices"]:
+            taken = {
+                device
+                for e in entries
+                if (e["PodUID"], e["ContainerName"], e["ResourceName"])
+                == (uid, name, share["resource"])
+                for devices in e["DeviceIDs"].values()
+                for device in devices
+            }
+            if len(taken) != share["requested"] or not taken <= set(share["eligible"]):
+                yield f"{share['resource']}: {sorted(taken)} of {share['eligible']}"
+        cpus = state.get("entries", {}).get(uid, {}).get(name, "")
+        if cpus != cpuset.render(container["cpus"]):
+            yield f"CPUs of {name}: {cpus}, dpctl {cpuset.render(container['cpus'])}"
