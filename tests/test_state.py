@@ -115,6 +115,7 @@ def test_a_damaged_device_checkpoint_stops_nobody(bundle: Path) -> None:
     (bundle / "device-plugins/kubelet_internal_checkpoint").write_bytes(b"{")
     row = verify(bundle, code=1)["kubelet_internal_checkpoint"]
     assert (row["verdict"], row["rule"]) == ("Ignored", "decode")
+    assert len(verify(bundle, "devices", code=1)) == 1
 
 
 def test_a_newer_format_is_shown_as_far_as_it_can_be_read(bundle: Path) -> None:

@@ -130,7 +130,9 @@ def verify(
         return snap if kubelet_version or not env.live else _with_version(env, snap)
 
     want = {*sources, *_RULES, *_NAMES}
-    question = Question(STATE_CHECKS, want, sources, rows, check, more=more, recorded=_API)
+    # A device checkpoint that cannot be decoded is not read, and has its verdict all the same.
+    needs = (*sources, Source.DIRECTORY)
+    question = Question(STATE_CHECKS, want, needs, rows, check, more=more, recorded=_API)
     return answer(common, question)
 
 
