@@ -12,14 +12,17 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 CHUNK = 1 << 16
+Door = int | Path
+"""A port on 127.0.0.1, or a unix socket, which another network namespace reaches, too."""
 
 
 class Gate:
-    """Listens on 127.0.0.1 and hands everything on to one other port there."""
+    """Listens at one door and hands everything on to another."""
 
-    def __init__(self, port: int, behind: int) -> None:
+    def __init__(self, port: Door, behind: Door) -> None:
         self.port = port
         self._behind = behind
         self._open = threading.Event()
@@ -59,7 +62,7 @@ class Gate:
                         end.shutdown(socket.SHUT_RDWR)
 
     def _listen(self) -> socket.socket:
-        listener = socket.create_server(("127.0.0.1", self.port), backlog=256)
+        listener = _listener(self.port)
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         return listener
 
@@ -73,7 +76,7 @@ class Gate:
 
     def _carry(self, client: socket.socket) -> None:
         try:
-            server = socket.create_connection(("127.0.0.1", self._behind))
+            server = _connect(self._behind)
         except OSError:
             client.close()
             return
@@ -104,3 +107,25 @@ class Gate:
                         return
                     if not data:
                         return
+
+
+def _listener(door: Door) -> socket.socket:
+    if isinstance(door, int):
+        return socket.create_server(("127.0.0.1", door), backlog=256)
+    door.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(door))
+    listener.listen(256)
+    return listener
+
+
+def _connect(door: Door) -> socket.socket:
+    if isinstance(door, int):
+        return socket.create_connection(("127.0.0.1", door))
+    server = socket.socket(socket.AF_UNIX)
+    try:
+        server.connect(str(door))
+    except OSError:
+        server.close()
+        raise
+    return server

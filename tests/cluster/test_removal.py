@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,8 @@ from dpctl.sources.connection import Answer
 
 from . import pods
 from .bench import Bench
-from .node import Result
+from .gate import Gate
+from .node import REPOSITORY, Result
 from .processes import wait_for
 
 GPU = "ready.test/gpu"
@@ -232,6 +234,31 @@ def test_set_and_its_end(bench: Bench) -> None:
 
 
 # -- another machine
+
+
+def test_from_another_network_namespace_nothing_goes(bench: Bench) -> None:
+    """The API server answers there, and the socket table does not show who serves what."""
+    left_behind(bench, {OLD: "0", "ghost.test/x": "2"})
+    bench.plugin(GPU, ["gpu-0"])
+    wait_for("both keys", lambda: numbers(bench, "ghost.test/x") == ("2", "2"), 30)
+    path = bench.node.path / "api.sock"
+    port = bench.node.gate.port
+    assert isinstance(port, int)
+    gate = Gate(path, port)
+    outside = [sys.executable, "-m", "tests.cluster.outside", str(port), str(path)]
+    try:
+        for flags in (["prune"], ["prune", "--include", "ghost"], ["remove", OLD, "ghost.test/x"]):
+            command = bench.command("unshare", "--net", *outside)
+            found = bench.node.run(
+                *command, "node", *flags, "--yes", env=bench.environment(), cwd=REPOSITORY
+            )
+            assert found.code == (6 if flags[0] == "remove" else 0), found
+            assert OLD in found.stdout, found
+            assert "network namespace" in found.stdout + found.stderr, found
+    finally:
+        gate.close()
+    assert numbers(bench, OLD) == ("0", "0")
+    assert numbers(bench, "ghost.test/x") == ("2", "2")
 
 
 def test_another_clusters_node_of_the_same_name(bench: Bench, tmp_path: Path) -> None:
