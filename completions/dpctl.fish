@@ -57,7 +57,7 @@ complete -c dpctl -n '__dpctl_at \'\'' -a plugins -d 'Which plugins are alive, r
 complete -c dpctl -n '__dpctl_at \'\'' -a topology -d 'The NUMA picture, and whether a pod would be admitted'
 complete -c dpctl -n '__dpctl_at \'\'' -a node -d 'What Nodes offer and what is left; remove what nothing backs'
 complete -c dpctl -n '__dpctl_at \'\'' -a who -d 'Who holds a device ID or has a device node open'
-complete -c dpctl -n '__dpctl_at \'\'' -a state -d 'What the kubelet keeps on disk, and whether it would start with it'
+complete -c dpctl -n '__dpctl_at \'\'' -a state -d 'The state files of the kubelet, and would it start with them'
 complete -c dpctl -n '__dpctl_at \'\'' -a lab -d 'A whole small node without Kubernetes, to learn and to test on'
 complete -c dpctl -n '__dpctl_at \'\'' -a env -d 'Every path and endpoint, and where it came from'
 complete -c dpctl -n '__dpctl_at \'\'' -a config -d 'View and change the configuration file'

@@ -92,7 +92,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         ('devices',),
     ),
     'state': (
-        'What the kubelet keeps on disk, and whether it would start with it',
+        'The state files of the kubelet, and would it start with them',
         ('verify', 'diff'),
         {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('words:devices cpu memory dra pods', '...'),

@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, Entry] = {
     "topology": Entry("The NUMA picture, and whether a pod would be admitted", NODE),
     "node": Entry("What Nodes offer and what is left; remove what nothing backs", NODE),
     "who": Entry("Who holds a device ID or has a device node open", NODE),
-    "state": Entry("What the kubelet keeps on disk, and whether it would start with it", NODE),
+    "state": Entry("The state files of the kubelet, and would it start with them", NODE),
     "lab": Entry("A whole small node without Kubernetes, to learn and to test on", TRY),
     "env": Entry("Every path and endpoint, and where it came from", SELF),
     "config": Entry("View and change the configuration file", SELF),

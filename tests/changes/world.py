@@ -194,6 +194,8 @@ class World:
     # -- what happens on the node
 
     def plugin_up(self, resource: str, devices: int = 2, *, registers: bool = True) -> None:
+        if resource in self.clients:
+            return  # the kubelet refuses a socket that it is connected to
         if registers:
             client = _Client(resource, f"{resource.rpartition('/')[2]}.sock")
             self.manager.plugin_connected(resource, client)  # type: ignore[arg-type]
@@ -290,8 +292,9 @@ class World:
     def look(self) -> Snapshot:
         """The API server first, the machine's own tables last, as the real last look."""
         node = self.api.get_node(self.name)
-        pods = self.api.list_pods(self.name)
+        # Whoever comes after the server has answered was not there at the last look.
         in_use = self.requested()
+        pods = self.api.list_pods(self.name)
         self.step("look at the machine")
         self.untouchable = frozenset(self.serving) | frozenset(in_use)
         return self.local(
