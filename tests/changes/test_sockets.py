@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -106,12 +107,21 @@ def test_what_a_killed_run_left_aside(tmp_path: Path, alive: bool) -> None:
     assert ("it is gpu.sock again" in done.reason) == alive
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
-    dead(tmp_path / "gone.sock")
-    row = plan(tmp_path)["gone.sock"]
-    tmp_path.chmod(0o500)
-    done = prune_socket(str(tmp_path), row)
-    tmp_path.chmod(0o700)
+def test_a_directory_that_may_not_be_written() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        directory = Path(place)
+        dead(directory / "gone.sock")
+        (directory / "gone.sock").chmod(0o777)
+        row = plan(directory)["gone.sock"]
+        directory.chmod(0o555)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may write anywhere
+        try:
+            done = prune_socket(str(directory), row)
+        finally:
+            os.seteuid(user)
+            directory.chmod(0o700)
+        assert (directory / "gone.sock").exists()
     assert done.outcome is Outcome.NOT_APPLIED
     assert "could not be removed" in done.reason
