@@ -166,3 +166,18 @@ def test_gone_by_somebody_elses_hand(waits: Waits) -> None:
     waits.then[50.0] = removed
     plan = waits.run()
     assert not plan.changing
+
+
+def test_looks_seldom_while_the_end_is_far(waits: Waits) -> None:
+    """A look reads the whole node: five minutes of them must not weigh on it."""
+    waits.then[250.0] = lambda: let_go(waits)
+    looks: list[float] = []
+    plan_now = waits.plan
+
+    def plan() -> ChangePlan:
+        looks.append(waits.seconds)
+        return plan_now()
+
+    waits.plan = plan  # type: ignore[method-assign]
+    waits.run()
+    assert len([at for at in looks if at < 200]) < 20
