@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -81,7 +82,13 @@ class Api:
             return None
 
     def create(self, path: str, body: JSON) -> JSON:
-        """POST."""
+        """POST.
+
+        Minors are tested side by side under one API server: a name without its node's in it would
+        be another test's, too, and that shows only when they meet.
+        """
+        name = body["metadata"]["name"]
+        assert re.search(r"worker-\d", name), f"{name}: no node's name in it"
         return self.request("POST", path, body)
 
     def patch(self, path: str, body: object, content_type: str = JSON_PATCH) -> JSON:

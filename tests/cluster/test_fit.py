@@ -332,7 +332,7 @@ def test_fit(bench: Bench, group: str) -> None:
 
 @contextmanager
 def holding(bench: Bench, stage: Stage, number: int) -> Iterator[None]:
-    names = [f"holder-{number}-{at}" for at in range(len(stage.holders))]
+    names = [f"holder-{number}-{at}-{bench.node.name}" for at in range(len(stage.holders))]
     for name, amounts in zip(names, stage.holders, strict=True):
         assert created(bench, Case("yes", amounts), name)["admitted"]
     yield
@@ -342,7 +342,8 @@ def holding(bench: Bench, stage: Stage, number: int) -> Iterator[None]:
 
 def differences(bench: Bench, case: Case, said: Mapping[str, Any]) -> Iterator[str]:
     """What dpctl said, against what the kubelet does."""
-    done = created(bench, case, "case")
+    name = f"case-{bench.node.name}"
+    done = created(bench, case, name)
     try:
         found = "yes" if done["admitted"] else done["reason"]
         if found != case.expected:
@@ -351,9 +352,9 @@ def differences(bench: Bench, case: Case, said: Mapping[str, Any]) -> Iterator[s
             if said[key] != done[key]:
                 yield f"{key}: dpctl {said[key]!r}, the kubelet {done[key]!r} ({said['why']})"
         if done["admitted"] and said["admitted"]:
-            yield from elsewhere(bench, said)
+            yield from elsewhere(bench, said, name)
     finally:
-        bench.node.delete_pod("case")
+        bench.node.delete_pod(name)
 
 
 def asked(bench: Bench, cases: Mapping[str, Case]) -> dict[str, dict[str, Any]]:
@@ -389,9 +390,9 @@ def created(bench: Bench, case: Case, name: str) -> dict[str, Any]:
     return wait_for(f"the kubelet's verdict on {name}", verdict, 120, interval=0.05)
 
 
-def elsewhere(bench: Bench, said: Mapping[str, Any]) -> Iterator[str]:
+def elsewhere(bench: Bench, said: Mapping[str, Any], pod: str) -> Iterator[str]:
     """Devices that dpctl did not call eligible, CPUs that it would not have chosen."""
-    uid = bench.pod_uid("case")
+    uid = bench.pod_uid(pod)
     entries = bench.checkpoint()["Data"]["PodDeviceEntries"] or []
     state = json.loads((bench.node.kubelet_dir / "cpu_manager_state").read_text())
     for container in said["containers"]:
