@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import urllib.error
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import urllib3
 
 from . import build, cgroups, slots
 from .api import Api, ApiError
@@ -71,7 +72,7 @@ class Plane:
             # Pods need the namespace, which the server makes for itself a moment after /readyz.
             self.api().get("/api/v1/namespaces/default")
             return self.api().text("GET", "/readyz") == "ok"
-        except (OSError, urllib.error.URLError, ApiError):
+        except (OSError, urllib3.exceptions.HTTPError, ApiError):
             return False
 
     def api(self, user: str = ADMIN) -> Api:

@@ -124,7 +124,7 @@ def wait_for(
     probe: Callable[[], T | None],
     seconds: float = 60.0,
     needs: Iterable[Daemon] = (),
-    interval: float = 0.05,
+    interval: float = 0.1,
 ) -> T:
     """Ask `probe` until its answer is true and return that.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpctl.lab.spec import SampleDevice
 
 from . import images
+from .api import AGENT
 from .bench import Bench
 from .expect import assert_table, assert_text, document
 from .plugins import devices
@@ -104,7 +105,7 @@ def test_hand_made_and_malformed_keys(bench: Bench) -> None:
     )
     assert_text(bench.dpctl("resources", "--stale", "-q"), "kubernetes.io/foo\nnodomain")
     rows = document(bench.dpctl("resources", "hand.test/made", "-o", "json"))["items"]
-    assert [row["owners"] for row in rows] == [["Python-urllib"]]
+    assert [row["owners"] for row in rows] == [[AGENT]]
 
 
 # -- refused
