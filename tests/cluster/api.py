@@ -125,4 +125,4 @@ class Api:
 @cache
 def _pool(ca: Path) -> urllib3.PoolManager:
     """Connections that are used again: waiting asks often, and a handshake costs both sides."""
-    return urllib3.PoolManager(8, ca_certs=str(ca), timeout=30.0, retries=False)
+    return urllib3.PoolManager(maxsize=8, ca_certs=str(ca), timeout=30.0, retries=False)

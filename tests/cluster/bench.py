@@ -63,7 +63,15 @@ class Bench:
             plugin.wait_registered()
             healthy = sum(device.health == "Healthy" for device in found)
             self.node.wait_resource(resource, str(healthy), str(len(found)), needs=[plugin])
+            # The Node may be told before the file is written: a kubelet that ended in between
+            # would know nothing of the plugin when it comes back.
+            wait_for(f"{resource} to be in the checkpoint", lambda: self._tracks(resource), 30)
         return plugin
+
+    def _tracks(self, resource: str) -> bool:
+        if not self.checkpoint_file.exists():
+            return False
+        return resource in (self.checkpoint()["Data"]["RegisteredDevices"] or {})
 
     def sample_plugin(self) -> Daemon:
         """Upstream's sample plugin, with its two devices on the Node."""

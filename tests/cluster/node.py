@@ -266,14 +266,22 @@ class Node:
     ) -> None:
         """Wait until the Node shows these counts; capacity is like allocatable if left out."""
         expected = (allocatable if capacity is None else capacity, allocatable)
+        last: list[object] = []
 
         def probe() -> bool:
             status = self.get()["status"]
             shown = (status["capacity"].get(resource), status["allocatable"].get(resource))
+            last[:] = shown
             return shown == expected
 
         what = f"{resource} to be {expected[0]}/{expected[1]} on {self.name}"
-        wait_for(what, probe, seconds, needs)
+        try:
+            wait_for(what, probe, seconds, needs)
+        except ClusterError as error:
+            error.add_note(f"last seen: {last}")
+            if self.kubelet is not None:
+                error.add_note(self.kubelet.log_tail())
+            raise
 
     def wait_devices(self, resource: str, seconds: float = 30.0) -> None:
         """Wait until the kubelet, as it runs now, has heard of the resource's devices.

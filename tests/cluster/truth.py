@@ -35,7 +35,8 @@ class Truth(NamedTuple):
     listed: dict[Holding, frozenset[str]]
     """Device IDs in the answer to List."""
     numa: dict[tuple[str, str], frozenset[int]]
-    """Resource and device ID -> NUMA nodes in the answer to GetAllocatableResources."""
+    """Resource and device ID -> NUMA nodes in the answers to GetAllocatableResources and List. Some
+    kubelets leave devices without topology out of the former."""
     sockets: dict[str, bool]
     """Socket files of device-plugins but the kubelet's -> whether somebody accepts."""
 
@@ -88,13 +89,15 @@ def _pod_resources(
         request = podresources_pb2.AllocatableResourcesRequest()
         allocatable = stub.GetAllocatableResources(request, timeout=10).devices
     listed: dict[Holding, set[str]] = {}
+    told = list(allocatable)
     for pod in pods:
         for container in pod.containers:
+            told += container.devices
             for one in container.devices:
                 key = (pod.namespace, pod.name, container.name, one.resource_name)
                 listed.setdefault(key, set()).update(one.device_ids)
     numa: dict[tuple[str, str], set[int]] = {}
-    for one in allocatable:
+    for one in told:
         for device in one.device_ids:
             nodes = numa.setdefault((one.resource_name, device), set())
             nodes.update(n.ID for n in one.topology.nodes)
