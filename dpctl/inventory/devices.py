@@ -141,10 +141,16 @@ class Devices:
         return count(node.capacity.get(resource)) if node else None
 
     def numa_counts(self, resource: str) -> dict[str, int] | None:
-        """NUMA node (as text: a JSON key) to devices; empty: none has topology; None: unknown."""
+        """NUMA node (as text: a JSON key) to devices; empty: none has topology; None: unknown.
+
+        While connected, of those devices only that the total counts: not what a pod still holds
+        and the plugin no longer lists.
+        """
         counts: dict[int, int] = {}
         known = False
         for device_id in self._ids.get(resource, ()):
+            if self.connected(resource) and not self._counts(resource, device_id):
+                continue
             if (resource, device_id) in self._numa:
                 known = True
                 for numa_node in self._numa[resource, device_id] or ():
@@ -152,6 +158,12 @@ class Devices:
         if not known and self._ids.get(resource):
             return None
         return {str(numa_node): counts[numa_node] for numa_node in sorted(counts)}
+
+    def _counts(self, resource: str, device_id: str) -> bool:
+        if device_id in self.healthy(resource):
+            return True
+        named = device_id in self.lost(resource) or (resource, device_id) in self._listed
+        return named and self._lost(resource, device_id) is DeviceState.UNHEALTHY
 
     def ids(self, resource: str) -> list[str]:
         """Every ID that some source knows, in natural order."""
@@ -173,13 +185,8 @@ class Devices:
         capacity = self.capacity(resource)
         if capacity is None or not self.connected(resource):
             return 0
-        named = sum(
-            self._lost(resource, device_id) is DeviceState.UNHEALTHY
-            for device_id in self._ids.get(resource, ())
-            if device_id not in self.healthy(resource)
-            and (device_id in self.lost(resource) or (resource, device_id) in self._listed)
-        )
-        return max(capacity - len(self.healthy(resource)) - named, 0)
+        named = sum(self._counts(resource, device_id) for device_id in self._ids.get(resource, ()))
+        return max(capacity - named, 0)
 
     # -- rows --------------------------------------------------------------------------------------
 

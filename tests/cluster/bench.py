@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpctl.lab.spec import PluginSpec, SampleDevice
 
 from . import pods
 from .api import JSON
+from .forked import Forked
 from .node import REPOSITORY, Node, Result
 from .plane import ADMIN
 from .plugins import LabPlugin, devices
@@ -37,6 +39,11 @@ class Bench:
         self.minor = node.minor
         self.plugins: list[LabPlugin] = []
         self.daemons: list[Daemon] = []
+
+    @cached_property
+    def looks(self) -> Forked:
+        """dpctl for the looks after each test; its namespace is there with the first of them."""
+        return Forked(self.node)
 
     # -- plugins
 

@@ -46,11 +46,13 @@ def _minors(config: pytest.Config) -> list[str]:
     unknown = [minor for minor in chosen if minor not in build.minors()]
     if unknown:
         raise pytest.UsageError(f"no such minor: {', '.join(unknown)} ({build.minors()})")
-    return chosen or build.minors()[::-1]
+    return [minor for minor in build.minors()[::-1] if minor in chosen or not chosen]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "last: needs a grace to be over, so it runs at the end")
+    config.addinivalue_line("markers", "newest: asks the API server alone, and there is one")
+    config.addinivalue_line("markers", "ends: what changes between minors shows at both ends")
     config.stash[_MINORS] = _minors(config)
     if _is_worker(config):
         return
@@ -97,6 +99,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     minors = metafunc.config.stash[_MINORS]
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "newest" in marks:
+        minors = minors[:1]
+    elif "ends" in marks:
+        minors = [minor for minor in minors if minor in (minors[0], minors[-1])]
     for name in ("bench", "waiting"):
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, minors, indirect=True)

@@ -46,7 +46,7 @@ def _look(bench: Bench) -> tuple[Truth, Items] | None:
 
 
 def _run(bench: Bench, *command: str) -> str:
-    done = bench.dpctl(*command)
+    done = bench.looks.run(*command, env=bench.environment())
     said = done.stderr if done.stderr != "No resources found\n" else ""
     assert (done.code, said) == (0, ""), (command, done)
     return done.stdout
@@ -72,8 +72,13 @@ def _resources(truth: Truth, items: list[dict[str, Any]]) -> None:
 
 
 def _numa(truth: Truth, row: dict[str, Any]) -> None:
-    """Of the devices that the kubelet offers: how many are on which NUMA node; null: not told."""
-    offered = [(row["resource"], device) for device in truth.registered.get(row["resource"], ())]
+    """Of the devices that count: how many are on which NUMA node; null: not told."""
+    name = row["resource"]
+    healthy = truth.registered.get(name, frozenset())
+    lost = truth.used(name) - healthy
+    if int(row["capacity"] or 0) < len(healthy | lost):
+        lost = set()  # the plugin lists them no longer, healthy or not
+    offered = [(name, device) for device in healthy | lost]
     told = [truth.numa[key] for key in offered if key in truth.numa]
     counted = Counter(str(number) for nodes in told for number in nodes)
     assert row["numa"] == (counted if told or not offered else None), (row, counted)

@@ -22,6 +22,8 @@ from .bench import Bench
 from .processes import wait_for
 from .settings import KubeletSettings
 
+pytestmark = pytest.mark.ends
+
 GPU, NIC, ONE, WIDE = "fit.test/gpu", "fit.test/nic", "fit.test/one", "fit.test/wide"
 PLAIN, MINUS, EMPTY, FAR, MIXED = (
     "fit.test/plain",

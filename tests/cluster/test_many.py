@@ -14,6 +14,8 @@ from .node import Result
 from .plane import NO_RIGHTS
 from .processes import wait_for
 
+pytestmark = pytest.mark.newest
+
 OLD = "old.test/retired"
 COUNT = 12
 

@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 
+import pytest
+
 from .bench import Bench
 from .expect import assert_table
 from .plane import NO_RIGHTS
 from .sample import GPU, gpus, holder
+
+pytestmark = pytest.mark.newest
 
 
 def test_one_node(bench: Bench) -> None:

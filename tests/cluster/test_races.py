@@ -21,6 +21,8 @@ from tests.changes.world import World
 from .api import Api, ApiError
 from .bench import Bench
 
+pytestmark = pytest.mark.newest
+
 
 class RealServer:
     """The requests of dpctl and of the lab's kubelet, to a real server."""

@@ -250,7 +250,7 @@ def test_device_lost_from_the_list(bench: Bench) -> None:
         bench.dpctl("resources"),
         """
         RESOURCE        STATE  DEVICES  ALLOCATED  FREE  NUMA     PLUGIN    NODE
-        ready.test/gpu  Ready  3/3      1          3     0:2 1:2  gpu.sock  3/3
+        ready.test/gpu  Ready  3/3      1          3     0:1 1:2  gpu.sock  3/3
         """,
     )
     assert_table(

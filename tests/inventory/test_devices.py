@@ -168,6 +168,10 @@ class TestHeldButNotHealthy:
     def test_no_room_in_the_count_is_missing(self) -> None:
         assert devices(self.snap("3"))["g9"].state is DeviceState.MISSING
 
+    def test_numa_counts_what_the_total_counts(self) -> None:
+        assert Devices(self.snap("4")).numa_counts(R) == {"0": 1}
+        assert Devices(self.snap("3")).numa_counts(R) is None, "held, and in no list any more"
+
     def test_neither_is_unknown(self) -> None:
         assert devices(self.snap("2"))["g9"].state is DeviceState.UNKNOWN
 
