@@ -233,6 +233,39 @@ def test_set_and_its_end(bench: Bench) -> None:
     assert numbers(bench, "dongle.test/x") == (None, None)
 
 
+def test_keep_puts_it_back_after_a_restart_and_with_a_new_node(bench: Bench) -> None:
+    """A kubelet without a checkpoint resets what it does not know; a new Node has no such key."""
+    key, api, node = "dongle.test/x", bench.plane.api(), bench.node
+    keeper = background(bench, "set", f"{key}=3", "--keep", "--verify", "0")
+    try:
+        node.wait_resource(key, "3")
+        node.stop_kubelet()
+        for path in (node.kubelet_dir / "device-plugins").iterdir():
+            path.unlink()
+        node.start_kubelet()
+        assert "set to 3 again" in told(keeper)
+        node.wait_resource(key, "3")
+        node.stop_kubelet()
+        api.delete(f"/api/v1/nodes/{node.name}")
+        node.start_kubelet()
+        assert f"{key} was gone: set to 3 again" in told(keeper)
+        node.wait_resource(key, "3")
+        keeper.terminate()
+        assert keeper.wait(30) == 0
+        assert numbers(bench, key) == ("3", "3"), "it stays when the keeper goes"
+    finally:
+        keeper.kill()
+
+
+def told(keeper: subprocess.Popen[str]) -> str:
+    """The next line that says that it put the number back."""
+    assert keeper.stderr is not None
+    for line in keeper.stderr:
+        if "to 3 again" in line:
+            return line
+    return f"it ended with {keeper.wait()}"
+
+
 # -- another machine
 
 
