@@ -41,8 +41,8 @@ class Bench:
         self.daemons: list[Daemon] = []
 
     @cached_property
-    def looks(self) -> Forked:
-        """dpctl for the looks after each test; its namespace is there with the first of them."""
+    def forked(self) -> Forked:
+        """Runs dpctl; made with the first command, when the node's namespace is there."""
         return Forked(self.node)
 
     # -- plugins
@@ -92,7 +92,11 @@ class Bench:
         self, *args: str, user: str | None = ADMIN, env: Mapping[str, str] | None = None
     ) -> Result:
         """Run dpctl in the node's namespace as a user of the API; None: with what it finds."""
-        return self.node.dpctl(*args, env=self.environment(user, env))
+        return self.forked.run(*args, env=self.environment(user, env))
+
+    def started(self, *args: str, user: str | None = ADMIN) -> Result:
+        """The same, started as a person would."""
+        return self.node.dpctl(*args, env=self.environment(user))
 
     def environment(
         self, user: str | None = ADMIN, env: Mapping[str, str] | None = None

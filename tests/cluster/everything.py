@@ -46,7 +46,7 @@ def _look(bench: Bench) -> tuple[Truth, Items] | None:
 
 
 def _run(bench: Bench, *command: str) -> str:
-    done = bench.looks.run(*command, env=bench.environment())
+    done = bench.dpctl(*command)
     said = done.stderr if done.stderr != "No resources found\n" else ""
     assert (done.code, said) == (0, ""), (command, done)
     return done.stdout

@@ -1,7 +1,8 @@
-"""dpctl for the looks that follow every test: forked from a process that has all of it loaded.
+"""dpctl in a node's namespace, forked from a process that has all of it loaded.
 
-Half of what a command costs is loading, and six commands after each test of each minor are the
-better part of a run. Tests that are about a command start it as a person would (`Node.dpctl`).
+Most of what a command costs is loading, and some thousand commands are most of what a run costs.
+What comes back is a process's own: exit code, stdout, stderr. Where starting is part of the
+matter, tests start dpctl as a person would (`Node.dpctl`, `Bench.command`).
 
 As a program it is the server: it takes a JSON line with arguments and environment on its standard
 input, and answers with one: the exit code, and what the command said.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,9 @@ from .node import REPOSITORY, Node, Result
 from .processes import ClusterError, Daemon
 
 LEFT_OUT = ("dpctl.lab", "dpctl.gen", "dpctl.tui", "dpctl.__main__")
+
+LONGEST_SECONDS = 120
+"""What takes longer is killed: its code is -14 then."""
 
 
 class Forked(Daemon):
@@ -69,7 +74,8 @@ def serve(requests: IO[str], answers: IO[str]) -> None:
     """Answer until the input ends."""
     import dpctl
 
-    import_module("grpc")
+    for name in ("grpc", "kubernetes.config"):
+        import_module(name)
     for module in pkgutil.walk_packages(dpctl.__path__, "dpctl."):
         if not module.name.startswith(LEFT_OUT):
             import_module(module.name)
@@ -101,6 +107,7 @@ def _become(arguments: list[str], env: dict[str, str], stdout: int, stderr: int)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
         os.environ.update(env)
+        signal.alarm(LONGEST_SECONDS)
         sys.argv = ["dpctl", *arguments]
         from dpctl.__main__ import main
 

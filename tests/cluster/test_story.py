@@ -16,7 +16,7 @@ def test_tutorial(bench: Bench) -> None:
     plane, node = bench.plane, bench.node
     plugin = bench.sample_plugin()
     assert_table(
-        bench.dpctl("resources"),
+        bench.started("resources"),
         """
         RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
         example.com/resource  Ready  2/2      0          2     -     *       2/2
@@ -27,12 +27,12 @@ def test_tutorial(bench: Bench) -> None:
 
     first, second = f"first-{node.name}", f"second-{node.name}"
     node.create_pod(first, {SAMPLE_RESOURCE: 1})
-    found = bench.dpctl("devices", "-o", "csv")
+    found = bench.started("devices", "-o", "csv")
     assert found.code == 0
     held = [line.split(",")[0] for line in found.stdout.splitlines() if first in line]
     assert held in (["Dev-1"], ["Dev-2"])
     assert_text(
-        bench.dpctl("pods", first),
+        bench.started("pods", first),
         f"""
         Name:       {first}
         Namespace:  default
@@ -65,7 +65,7 @@ def test_tutorial(bench: Bench) -> None:
     assert plane.kubectl("get", "pod", second, "-o", "jsonpath={.status.phase}") == "Pending"
     # It is bound to no node, so it counts on none.
     assert_table(
-        bench.dpctl("resources", "-o", "wide"),
+        bench.started("resources", "-o", "wide"),
         """
         RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE  CHECKPOINT  KUBELET  REQUESTED  OWNER    NOTE
         example.com/resource  Ready  2/2      1          1     -     *       2/2   2           2        1          kubelet  *
@@ -77,7 +77,7 @@ def test_tutorial(bench: Bench) -> None:
     plugin.kill()
     node.wait_resource(SAMPLE_RESOURCE, "0", "2")
     assert_table(
-        bench.dpctl("resources"),
+        bench.started("resources"),
         """
         RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
         example.com/resource  Grace  0/2      0          0     -     -       2/0
@@ -87,7 +87,7 @@ def test_tutorial(bench: Bench) -> None:
     patch = '{"status":{"capacity":{"example.com/resource":null}}}'
     plane.kubectl("patch", "node", node.name, "--subresource=status", "--type=merge", "-p", patch)
     node.wait_resource(SAMPLE_RESOURCE, "0", "2")
-    assert_text(bench.dpctl("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
+    assert_text(bench.started("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
 
 
 def test_through_kubectl(bench: Bench) -> None:
