@@ -102,12 +102,12 @@ class _Wait:
     def _pause(self, open_: list[PlanRow]) -> float:
         """Seconds to the next look: a look costs a third of a second of CPU, on a node in trouble.
 
-        Far from the end of the grace only news can come, and news may wait for some periods;
-        near it the key is to go soon after the kubelet lets go.
+        Far from the end of the grace only news can come, and news may wait for some seconds; near
+        it the key is to go soon after the kubelet lets go.
         """
         soon = min(max(self.plan.period / 4, 0.1), 5.0)
         left = min((row.time_left for row in open_ if row.time_left is not None), default=0.0)
-        return min(max(left / 10, soon), max(2 * self.plan.period, soon), 20.0)
+        return min(max(left / 10, soon), 20.0)
 
     def _settled(self, row: PlanRow) -> bool:
         """Whether this key needs no more waiting. Raises NotAppliedError where it makes none."""

@@ -42,7 +42,7 @@ class Bench:
 
     @cached_property
     def forked(self) -> Forked:
-        """Runs dpctl; made with the first command, when the node's namespace is there."""
+        """Runs dpctl and plugins; made when the node's namespace is there."""
         return Forked(self.node)
 
     # -- plugins
@@ -63,7 +63,7 @@ class Bench:
         made = PluginSpec(
             name=name, resource=resource, endpoint=endpoint or f"{name}.sock", devices=found, **spec
         )
-        plugin = LabPlugin(self.node, made, arguments)
+        plugin = LabPlugin(self.node, made, arguments, forked=self.forked)
         self.plugins.append(plugin)
         plugin.start()
         if wait:

@@ -117,7 +117,9 @@ def _plugins(truth: Truth, items: list[dict[str, Any]]) -> None:
 
 
 def _who(row: dict[str, Any], users: list[dict[str, Any]]) -> None:
-    wanted = {(h["namespace"], h["pod"], h["container"]) for h in row["holders"]}
+    wanted = {
+        (h["namespace"], h["pod"] or f"uid:{h['uid']}", h["container"]) for h in row["holders"]
+    }
     shown = {
         (u["namespace"], u["pod"], u["container"])
         for u in users

@@ -1,11 +1,12 @@
-"""dpctl in a node's namespace, forked from a process that has all of it loaded.
+"""Python programs in a node's namespace, forked from a process that has all of it loaded.
 
-Most of what a command costs is loading, and some thousand commands are most of what a run costs.
-What comes back is a process's own: exit code, stdout, stderr. Where starting is part of the
-matter, tests start dpctl as a person would (`Node.dpctl`, `Bench.command`).
+Most of what a command or a plugin costs is loading, and some thousand of them are most of what a
+run costs. What comes back is a process's own: exit code, stdout, stderr. Where starting is part of
+the matter, tests start dpctl as a person would (`Bench.started`, `Bench.command`).
 
-As a program it is the server: it takes a JSON line with arguments and environment on its standard
-input, and answers with one: the exit code, and what the command said.
+As a program it is the server. It takes messages on the socket that is its standard input: JSON,
+and the descriptors that the new process is to have as 0, 1 and 2. It answers with the pid, and
+for a command, when that has ended, with the exit code.
 """
 
 from __future__ import annotations
@@ -13,25 +14,68 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 from .node import REPOSITORY, Node, Result
 from .processes import ClusterError, Daemon
 
-LEFT_OUT = ("dpctl.lab", "dpctl.gen", "dpctl.tui", "dpctl.__main__")
-
+LEFT_OUT = ("dpctl.gen", "dpctl.tui", "dpctl.__main__", "dpctl.lab.supervisor")
 LONGEST_SECONDS = 120
-"""What takes longer is killed: its code is -14 then."""
+"""A command that takes longer is killed: its code is -14 then."""
+LONGEST_MESSAGE = 1 << 20
+
+
+class Spawned:
+    """A forked process with the face of `subprocess.Popen`; it is the server's child, not ours."""
+
+    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
+        self._ended = pidfd if (pidfd := _pidfd(pid)) is not None else -1
+
+    def poll(self) -> int | None:
+        """0 when it has ended: with which code is not known."""
+        if self._ended < 0:
+            return 0
+        return 0 if select.select([self._ended], [], [], 0)[0] else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+        if self._ended >= 0 and not select.select([self._ended], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return 0
+
+    def send_signal(self, number: int) -> None:
+        """Nothing when it has ended."""
+        if self._ended >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._ended, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
 
 
 class Forked(Daemon):
-    """The server in a node's namespace; it starts with the first command."""
+    """The server in a node's namespace; it starts with the first request."""
 
     def __init__(self, node: Node) -> None:
         plane = node.plane
@@ -40,14 +84,16 @@ class Forked(Daemon):
         env = {"PYTHONPATH": str(REPOSITORY)}
         super().__init__(name, command, plane.path / "log" / f"{name}.log", plane.groups, env)
         plane.daemons[name] = self
+        self._socket: socket.socket | None = None
 
     def start(self) -> None:
-        """Start it with pipes."""
-        with self.log.open("ab") as log:
+        """Start it, a socket for its standard input."""
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=theirs.fileno(),
+                stdout=log,
                 stderr=log,
                 env=self._env,
                 cwd="/",
@@ -56,70 +102,135 @@ class Forked(Daemon):
 
     def run(self, *arguments: str, env: Mapping[str, str]) -> Result:
         """Run dpctl with these arguments, and this environment beside the test run's own."""
+        with (
+            open(os.devnull) as stdin,
+            tempfile.TemporaryFile() as stdout,
+            tempfile.TemporaryFile() as stderr,
+        ):
+            self._request("dpctl", stdin, stdout, stderr, arguments=arguments, env=dict(env))
+            code = self._answer()["code"]
+            said = []
+            for file in (stdout, stderr):
+                file.seek(0)
+                said.append(file.read().decode(errors="surrogateescape"))
+        return Result(code, *said)
+
+    def plugin(self, log: Path) -> Spawned:
+        """Start a lab plugin that waits to be told what it is."""
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        with open(theirs_in) as stdin, open(theirs_out, "w") as stdout, log.open("ab") as stderr:
+            pid = self._request("plugin", stdin, stdout, stderr)
+        return Spawned(pid, open(ours_in, "wb"), open(ours_out, "rb"))
+
+    def _request(self, what: str, *files: IO[Any], **more: object) -> int:
+        """The pid."""
         if not self.alive:
             self.start()
-        assert self._process is not None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request = json.dumps({"arguments": arguments, "env": dict(env)})
-        self._process.stdin.write(request.encode() + b"\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        assert self._socket is not None
+        message = json.dumps({"what": what, **more}).encode()
+        try:
+            socket.send_fds(self._socket, [message], [file.fileno() for file in files])
+        except OSError as error:
+            raise ClusterError(f"{self.name}: {error}: {self.log_tail()}") from error
+        pid: int = self._answer()["pid"]
+        return pid
+
+    def _answer(self) -> dict[str, int]:
+        assert self._socket is not None
+        answer = self._socket.recv(LONGEST_MESSAGE)
         if not answer:
             raise ClusterError(f"{self.name} ended: {self.log_tail()}")
-        return Result(**json.loads(answer))
+        found: dict[str, int] = json.loads(answer)
+        return found
 
 
-def serve(requests: IO[str], answers: IO[str]) -> None:
+# -- the server -----------------------------------------------------------------------------------
+
+
+def serve() -> None:
     """Answer until the input ends."""
+    _load()
+    plugins: set[int] = set()
+    signal.signal(signal.SIGCHLD, lambda *_: _reap(plugins))
+    with socket.socket(fileno=os.dup(0)) as requests:
+        while True:
+            message, files, _, _ = socket.recv_fds(requests, LONGEST_MESSAGE, 3)
+            if not message:
+                return
+            request = json.loads(message)
+            is_plugin = request["what"] == "plugin"
+            # Its end must not be seen before its name is known.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+            pid = os.fork()
+            if pid == 0:
+                requests.close()
+                _become(request, files)
+            for file in files:
+                os.close(file)
+            if is_plugin:
+                plugins.add(pid)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            requests.send(json.dumps({"pid": pid}).encode())
+            if not is_plugin:
+                _, status = os.waitpid(pid, 0)
+                requests.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
+
+
+def _load() -> None:
     import dpctl
 
-    for name in ("grpc", "kubernetes.config"):
+    for name in ("grpc", "kubernetes.config", "kubernetes.client.api_client"):
         import_module(name)
     for module in pkgutil.walk_packages(dpctl.__path__, "dpctl."):
-        if not module.name.startswith(LEFT_OUT):
+        if not module.name.startswith(LEFT_OUT) and not module.name.endswith("__main__"):
             import_module(module.name)
-    for line in requests:
-        request = json.loads(line)
-        answers.write(json.dumps(_run(request["arguments"], request["env"])) + "\n")
-        answers.flush()
 
 
-def _run(arguments: list[str], env: dict[str, str]) -> dict[str, object]:
-    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        pid = os.fork()
-        if pid == 0:
-            _become(arguments, env, stdout.fileno(), stderr.fileno())
-        _, status = os.waitpid(pid, 0)
-        said = []
-        for file in (stdout, stderr):
-            file.seek(0)
-            said.append(file.read().decode(errors="surrogateescape"))
-    return {"code": os.waitstatus_to_exitcode(status), "stdout": said[0], "stderr": said[1]}
+def _reap(plugins: set[int]) -> None:
+    for pid in list(plugins):
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            plugins.discard(pid)
 
 
-def _become(arguments: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
-    """Be dpctl, and end. Never returns."""
+def _become(request: dict[str, Any], files: list[int]) -> None:
+    """Be dpctl or a plugin, and end. Never returns."""
     code = 99
     try:
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), 0)
-        os.dup2(stdout, 1)
-        os.dup2(stderr, 2)
-        os.environ.update(env)
-        signal.alarm(LONGEST_SECONDS)
-        sys.argv = ["dpctl", *arguments]
-        from dpctl.__main__ import main
-
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.setsid()
         try:
-            code = int(main() or 0)
+            code = _main(request)
         except SystemExit as end:
             code = int(end.code or 0)
         sys.stdout.flush()
         sys.stderr.flush()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
     finally:
         os._exit(code)
 
 
+def _main(request: dict[str, Any]) -> int:
+    if request["what"] == "plugin":
+        from dpctl.lab.plugin import main as plugin
+
+        sys.argv = ["plugin"]
+        plugin()
+        return 0
+    from dpctl.__main__ import main
+
+    os.environ.update(request["env"])
+    signal.alarm(LONGEST_SECONDS)
+    sys.argv = ["dpctl", *request["arguments"]]
+    return int(main() or 0)
+
+
 if __name__ == "__main__":
-    serve(sys.stdin, sys.stdout)
+    serve()

@@ -77,7 +77,7 @@ class RealMachine:
 
     def start(self, spec: PluginSpec) -> None:
         if spec.name not in self._plugins:
-            self._plugins[spec.name] = LabPlugin(self._bench.node, spec)
+            self._plugins[spec.name] = LabPlugin(self._bench.node, spec, forked=self._bench.forked)
             self._bench.plugins.append(self._plugins[spec.name])
         self._plugins[spec.name].start()
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpctl.lab.spec import PluginSpec, SampleDevice
 
+from .forked import Forked, Spawned
 from .node import REPOSITORY, Node
 from .processes import ClusterError, Daemon, wait_for
 
@@ -42,10 +43,13 @@ class LabPlugin(Daemon):
         spec: PluginSpec,
         arguments: Sequence[str] = (),
         directory: str = PLUGIN_DIR,
+        forked: Forked | None = None,
     ) -> None:
         self.node = node
         self.spec = spec
         self._directory = directory
+        # What stands on the command line of a forked process is not its own.
+        self._forked = forked if not arguments else None
         self._lock = threading.Lock()
         self._answers: dict[int, dict[str, Any]] = {}
         self._number = 0
@@ -64,14 +68,18 @@ class LabPlugin(Daemon):
             raise ClusterError(f"{self.name} runs already")
         with self.log.open("ab") as log:
             self._log_start = log.tell()
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=self._env,
-                cwd="/",
-                start_new_session=True,
+            self._process = (
+                self._forked.plugin(self.log)
+                if self._forked is not None
+                else subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=self._env,
+                    cwd="/",
+                    start_new_session=True,
+                )
             )
         self.events = []
         self._send({"spec": self.spec.to_json(), "directory": self._directory})
@@ -128,7 +136,7 @@ class LabPlugin(Daemon):
             self._process.stdin.write(json.dumps(document).encode() + b"\n")
             self._process.stdin.flush()
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
+    def _read(self, process: subprocess.Popen[bytes] | Spawned) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             document = json.loads(line)

@@ -8,7 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from .forked import Spawned
 
 T = TypeVar("T")
 
@@ -47,7 +50,7 @@ class Daemon:
             *command,
         ]
         self._env = {**os.environ, **(env or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Spawned | None = None
         self._log_start = 0
 
     def start(self) -> None:

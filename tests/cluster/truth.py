@@ -100,7 +100,7 @@ def _pod_resources(
     for one in told:
         for device in one.device_ids:
             nodes = numa.setdefault((one.resource_name, device), set())
-            nodes.update(n.ID for n in one.topology.nodes)
+            nodes.update(n.ID for n in one.topology.nodes if n.ID >= 0)  # -1: on none
     return (
         {key: frozenset(ids) for key, ids in listed.items()},
         {key: frozenset(nodes) for key, nodes in numa.items()},
