@@ -1,6 +1,7 @@
-"""Which resource names are native, extended and legal: the kubelet's own rules. A leaf.
+"""Which names of resources and of CDI devices are legal, which are the kubelet's own. A leaf.
 
-Source: kubelet-facts on registration (`IsExtendedResourceName` of the kubelet, executed there).
+Source: kubelet-facts on registration (`IsExtendedResourceName` of the kubelet, executed there);
+the CDI specification.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 # 253 for a DNS name less the nine characters of "requests.", which quotas put in front.
 _PREFIX_LENGTH = 253 - len("requests.")
 _NAME_LENGTH = 63
+_CDI_PART = r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_CDI_KIND = re.compile(f"{_CDI_PART}/{_CDI_PART}")
+_CDI_DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 
 
 def is_native(name: str) -> bool:
@@ -32,3 +36,19 @@ def is_extended(name: str) -> bool:
         and _PREFIX.fullmatch(prefix) is not None
         and _NAME.fullmatch(rest) is not None
     )
+
+
+def is_cdi_kind(kind: str) -> bool:
+    """`vendor.example/class`."""
+    return _CDI_KIND.fullmatch(kind) is not None
+
+
+def is_cdi_device(name: str) -> bool:
+    """The part behind the equals sign."""
+    return _CDI_DEVICE.fullmatch(name) is not None
+
+
+def is_cdi_name(name: str) -> bool:
+    """`vendor.example/class=device`."""
+    kind, equals, device = name.partition("=")
+    return bool(equals) and is_cdi_kind(kind) and is_cdi_device(device)

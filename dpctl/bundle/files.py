@@ -26,6 +26,7 @@ FILES = (
     "podsapi.json",
     "poddirs.json",
     "hostpaths.json",
+    "cdi.json",
     "api/node.json",
     "api/pods.json",
     "api/events.json",

@@ -17,6 +17,7 @@ from dpctl.bundle.folders import Broken, read_plugins, read_registry, read_sys
 from dpctl.bundle.machine import one_machine
 from dpctl.bundle.records import (
     Meta,
+    parse_cdi,
     parse_host_paths,
     parse_kubelet_pods,
     parse_meta,
@@ -145,6 +146,7 @@ class _Reader:
                 "hostpaths.json",
                 lambda: parse_host_paths(self._needed("hostpaths.json")),
             ),
+            cdi=self._take(Source.CDI, "cdi.json", lambda: parse_cdi(self._needed("cdi.json"))),
             kubelets=kubelets,
             kubelet_config=self._take(Source.KUBELET, "kubelet/config.json", self._kubelet_config),
             kubelet_pods=self._take(

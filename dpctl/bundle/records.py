@@ -1,5 +1,5 @@
 """A bundle's own JSON files to and from the model: `meta.json`, `proc.json`, `podnames.json`,
-`podsapi.json`, `poddirs.json`, `hostpaths.json` and `device-plugins/sockets.json`. Pure.
+`podsapi.json`, `poddirs.json`, `hostpaths.json`, `cdi.json`, `device-plugins/sockets.json`. Pure.
 
 camelCase names of the model's fields; times RFC 3339 with microseconds. Files that other programs
 write (kubectl, grpcurl, knit, ls) are decoded by their sources.
@@ -14,8 +14,11 @@ from datetime import UTC, datetime
 
 from dpctl.errors import BadDataError
 from dpctl.model import (
+    CdiDevice,
+    CdiSpec,
     DirectoryEntry,
     DirectoryListing,
+    HostPath,
     Kubelet,
     PodName,
     Process,
@@ -143,14 +146,45 @@ def parse_pod_dirs(data: bytes) -> tuple[str, ...]:
     return _root(data, "poddirs.json").at("uids").texts()
 
 
-def encode_host_paths(paths: Mapping[str, bool]) -> bytes:
-    """Whether the paths that plugins asked for were there."""
-    return _document({"paths": dict(paths)})
+def encode_host_paths(paths: Mapping[str, HostPath]) -> bytes:
+    """What was at the paths that plugins asked for."""
+    return _document({"paths": {path: _plain(found) for path, found in paths.items()}})
 
 
-def parse_host_paths(data: bytes) -> dict[str, bool]:
-    paths = _root(data, "hostpaths.json").at("paths")
-    return {path: there.flag() for path, there in paths.fields()}
+def parse_host_paths(data: bytes) -> dict[str, HostPath]:
+    return {
+        path: HostPath(
+            kind=found.at("kind").text(),
+            mode=found.at("mode").whole(),
+            number=found.at("number").text(),
+            linked=None if found.at("linked").value is None else found.at("linked").flag(),
+            reason=found.at("reason").text(),
+        )
+        for path, found in _root(data, "hostpaths.json").at("paths").fields()
+    }
+
+
+def encode_cdi(specs: Iterable[CdiSpec]) -> bytes:
+    """What the CDI directories held, without what is injected into containers."""
+    return _document({"specs": [_plain(spec) for spec in specs]})
+
+
+def parse_cdi(data: bytes) -> tuple[CdiSpec, ...]:
+    return tuple(
+        CdiSpec(
+            path=item.at("path").needed_text(),
+            priority=item.at("priority").needed_whole(),
+            kind=item.at("kind").text() or "",
+            version=item.at("version").text() or "",
+            devices=tuple(
+                CdiDevice(each.at("name").needed_text(), each.at("deviceNodes").texts())
+                for each in item.at("devices").items()
+            ),
+            device_nodes=item.at("deviceNodes").texts(),
+            error=item.at("error").text(),
+        )
+        for item in _root(data, "cdi.json").at("specs").items()
+    )
 
 
 def encode_socket_state(state: SocketState, detail: str | None) -> bytes:

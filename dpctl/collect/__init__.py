@@ -96,14 +96,10 @@ class _Live:
 
             logs = env.pod_logs.value or ""
             self._read(Source.POD_NAMES, "pod_names", logs, lambda: read_pod_names(logs))
-        checkpoint = self.fields.get("checkpoint")
-        if Source.HOST_PATHS in self.want and checkpoint is not None:
-            from dpctl.sources.hostpaths import read_host_paths
+        if self.want & {Source.CDI, Source.HOST_PATHS}:
+            from dpctl.collect.asked import read_asked
 
-            where = env.host_root.value or "/"
-            self._read(
-                Source.HOST_PATHS, "host_paths", where, lambda: read_host_paths(where, checkpoint)
-            )
+            read_asked(env.host_root.value or "/", self.want, self.fields, self._read)
         sys_root = env.sys.value or "/sys"
         if Source.NUMA in self.want:
             from dpctl.sources.sysfs import read_numa

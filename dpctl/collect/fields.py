@@ -16,6 +16,7 @@ LOCAL = {
     Source.SOCKETS: "sockets",
     Source.POD_NAMES: "pod_names",
     Source.HOST_PATHS: "host_paths",
+    Source.CDI: "cdi",
     Source.NUMA: "numa",
     Source.CPUS: "cpus",
     Source.PCI: "pci",

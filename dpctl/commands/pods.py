@@ -15,6 +15,8 @@ from dpctl.model import Snapshot, Source
 from dpctl.options import NAMESPACES, READS, Common, declare
 
 _LOCAL = frozenset({Source.POD_RESOURCES, Source.CHECKPOINT, Source.POD_NAMES, Source.NUMA})
+# What plugins asked for, against the host.
+_HOST = frozenset({Source.HOST_PATHS, Source.CDI})
 # The kubelet behind the socket is the one that names the Node whose pods these are.
 _CLUSTER = frozenset({Source.NODE, Source.PODS, Source.SOCKETS, Source.DIRECTORY})
 
@@ -51,9 +53,11 @@ def command(
 
     One row per container and resource; pods of every namespace unless -n says otherwise. CPUS are
     the exclusive ones (- is the shared pool), ALIGNED says whether everything lies on one NUMA
-    node. With one POD and no -o, that pod in full. Sources are the kubelet's PodResources API, its
-    checkpoint and the log directories; only -o wide, the documents, the full view and --failed ask
-    the API server.
+    node. With one POD and no -o, that pod in full: what its plugins asked the runtime for is looked
+    up on this machine (device nodes and their /dev/char links, mounts, CDI names in /etc/cdi and
+    /var/run/cdi) and against each other, with what is wrong and what to do; the documents have it,
+    too. Sources are the kubelet's PodResources API, its checkpoint and the log directories; only
+    -o wide, the documents, the full view and --failed ask the API server.
     """
     patterns = [pattern(text) for text in pods or ()]
     if failed:
@@ -87,7 +91,7 @@ def _list(common: Common, patterns: list[str], everything: bool) -> int:
 
     want = _LOCAL
     if common.output.complete:
-        want = _LOCAL | _CLUSTER | {Source.HOST_PATHS}
+        want = _LOCAL | _CLUSTER | _HOST
     needs = (Source.POD_RESOURCES, Source.CHECKPOINT)
     question = Question(CONTAINERS, want, needs, rows, check, recorded=_CLUSTER)
     return answer(common, question)
@@ -120,7 +124,7 @@ def _describe(common: Common, wanted: str) -> int:
     from dpctl.inventory.containers import container_rows
 
     options = common.output
-    want = _LOCAL | _CLUSTER | {Source.HOST_PATHS}
+    want = _LOCAL | _CLUSTER | _HOST
     snap = look(common, find_env(common.settings), want, (Source.POD_RESOURCES, Source.CHECKPOINT))
     rows = [
         row

@@ -3,21 +3,15 @@ one NUMA node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dpctl import names
+from dpctl.inventory.asked import Answers
+from dpctl.inventory.cdi import CdiDevices
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.pods import PodIdentity
-from dpctl.inventory.rows import (
-    AskedDevice,
-    AskedMount,
-    ContainerRow,
-    FailedPodRow,
-    HeldDevice,
-    HeldMemory,
-    PluginAnswer,
-)
+from dpctl.inventory.rows import ContainerRow, FailedPodRow, HeldDevice, HeldMemory
 from dpctl.model import AllocResponse, Claim, Pod, Snapshot, Source
 from dpctl.quantity import count
 from dpctl.text import natural_key
@@ -43,7 +37,8 @@ def container_rows(snap: Snapshot, joined: Devices | None = None) -> tuple[Conta
     joined = joined or Devices(snap)
     containers = _gather(snap, joined)
     cpu_nodes = snap.numa.node_of_cpu() if snap.numa else {}
-    rows = [row for c in containers for row in _rows(snap, joined, c, cpu_nodes)]
+    known = CdiDevices(snap.cdi, snap.host_paths)
+    rows = [row for c in containers for row in _rows(snap, joined, c, cpu_nodes, known)]
     return tuple(sorted(rows, key=_order))
 
 
@@ -86,10 +81,15 @@ def _gather(snap: Snapshot, joined: Devices) -> Iterable[_Container]:
 
 
 def _rows(
-    snap: Snapshot, joined: Devices, entry: _Container, cpu_nodes: dict[int, int]
+    snap: Snapshot,
+    joined: Devices,
+    entry: _Container,
+    cpu_nodes: dict[int, int],
+    known: CdiDevices,
 ) -> Iterable[ContainerRow]:
     pod = joined.pods.pod(entry.who.namespace, entry.who.name)
     aligned = _aligned(entry, cpu_nodes)
+    answers = Answers(entry.answers, snap.host_paths)
     kind = joined.pods.kind(entry.who, entry.name, listed=entry.listed)
 
     def row(
@@ -99,8 +99,8 @@ def _rows(
         cdi: tuple[str, ...] = (),
     ) -> ContainerRow:
         nodes = {n for device in devices for n in device.numa_nodes or ()}
-        said = entry.answers.get(resource) if resource is not None else None
-        answer = None if said is None else _answer(said, snap.host_paths)
+        answer = None if resource is None else answers.of(resource)
+        cdi_devices = cdi if answer is None else answer.cdi_devices
         return ContainerRow(
             namespace=entry.who.namespace,
             pod=entry.who.name,
@@ -114,7 +114,8 @@ def _rows(
             cpus=entry.cpus,
             memory=entry.memory,
             aligned=aligned,
-            cdi_devices=cdi if answer is None else answer.cdi_devices,
+            cdi_devices=cdi_devices,
+            cdi=known.asked(cdi_devices, answer.annotations if answer else None),
             answer=answer,
             requested=_requested(pod, entry.name, resource),
             active=entry.who.active,
@@ -133,23 +134,6 @@ def _rows(
         yield row(resource, None, ())  # requested, and the kubelet gave nothing: show it
     if not entry.devices and not entry.claims and not asked:
         yield row(None, None, ())
-
-
-def _answer(said: AllocResponse, host_paths: Mapping[str, bool] | None) -> PluginAnswer:
-    there = host_paths or {}
-    return PluginAnswer(
-        envs=said.envs,
-        mounts=tuple(
-            AskedMount(m.container_path, m.host_path, m.read_only, there.get(m.host_path))
-            for m in said.mounts
-        ),
-        device_nodes=tuple(
-            AskedDevice(d.container_path, d.host_path, d.permissions, there.get(d.host_path))
-            for d in said.device_specs
-        ),
-        annotations=said.annotations,
-        cdi_devices=said.cdi_devices,
-    )
 
 
 def _aligned(entry: _Container, cpu_nodes: dict[int, int]) -> bool | None:

@@ -146,18 +146,61 @@ class HeldMemory(NamedTuple):
 
 
 class AskedMount(NamedTuple):
+    """A mount that the plugin asked for, against the host."""
+
     container_path: str
     host_path: str
     read_only: bool
     exists: bool | None
     """On the host; null: not looked (a bundle, or nobody asked)."""
+    kind: str | None
+    """`directory`, `file`, `socket`…; null: not there, or not looked."""
+    problem: str | None
+    """What is wrong, and what comes of it; null: nothing that was seen."""
+    advice: str | None
+    """What to do about the problem."""
 
 
 class AskedDevice(NamedTuple):
+    """A device node that the plugin asked for, against the host."""
+
     container_path: str
     host_path: str
     permissions: str
     exists: bool | None
+    kind: str | None
+    """`character device`, `block device`, or what stands in its place."""
+    number: str | None
+    """`major:minor`."""
+    problem: str | None
+    advice: str | None
+
+
+class AskedCdi(NamedTuple):
+    """A CDI name that a plugin or a DRA driver asked for, against the host's specifications."""
+
+    name: str
+    annotation: str | None
+    """The annotation (`cdi.k8s.io/…`) that asks for it; null: the answer's own list does."""
+    resolved: bool | None
+    """Whether a runtime finds the device; null: not looked."""
+    file: str | None
+    """The specification that answers for it."""
+    problem: str | None
+    advice: str | None
+
+
+class Clash(NamedTuple):
+    """Something that the answer asks for and somebody else wants otherwise."""
+
+    what: str
+    """`annotation`, `environment variable`, `mount` or `device node`."""
+    key: str
+    """Its key, name, or path in the container."""
+    resources: tuple[str, ...]
+    """Whose plugins want it otherwise in the same container; empty: the kubelet itself does."""
+    problem: str
+    advice: str
 
 
 class PluginAnswer(NamedTuple):
@@ -168,6 +211,7 @@ class PluginAnswer(NamedTuple):
     device_nodes: tuple[AskedDevice, ...]
     annotations: Mapping[str, str]
     cdi_devices: tuple[str, ...]
+    clashes: tuple[Clash, ...]
 
 
 class ContainerRow(NamedTuple):
@@ -192,6 +236,8 @@ class ContainerRow(NamedTuple):
     """Whether all that the container holds fits on one NUMA node; null: nothing has topology."""
     cdi_devices: tuple[str, ...]
     """Of a claim's devices, else those of the plugin's answer."""
+    cdi: tuple[AskedCdi, ...]
+    """The same against the host, with those that annotations ask for."""
     answer: PluginAnswer | None
     """Null: the checkpoint has none (or was not read)."""
     requested: int | None

@@ -1,7 +1,8 @@
 """What a node said, as named tuples. No I/O, no behaviour beyond derived properties.
 
 `kubelet`: PodResources answers and the device checkpoint. `node`: the API server's view.
-`host`: files, sockets and processes of the machine. `snapshot`: all of it, at one moment.
+`host`: files, sockets and processes of the machine. `asked`: what it has of what plugins ask
+for. `snapshot`: all of it, at one moment.
 
 Named tuples because a frozen dataclass costs four times as much to define (some eighty types load
 with every command) and three times as much to make (10^5 devices).
@@ -13,6 +14,7 @@ seconds (float) unless a field says RFC 3339. NUMA node 0 is a node.
 
 from __future__ import annotations
 
+from dpctl.model.asked import CdiDevice, CdiSpec, HostPath
 from dpctl.model.host import (
     CpuTree,
     DirectoryEntry,
@@ -53,6 +55,8 @@ __all__ = [
     "AllocResponse",
     "Allocatable",
     "Allocation",
+    "CdiDevice",
+    "CdiSpec",
     "Checkpoint",
     "Claim",
     "ClaimDevice",
@@ -65,6 +69,7 @@ __all__ = [
     "DirectoryListing",
     "EnvRow",
     "HealthWord",
+    "HostPath",
     "Kubelet",
     "ListedDevice",
     "MemoryBlock",

@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpctl.model.asked import CdiSpec, HostPath
 from dpctl.model.host import (
     CpuTree,
     DirectoryListing,
@@ -57,7 +58,9 @@ class Source(StrEnum):
     PCI = "pci"
     POD_NAMES = "podnames"
     HOST_PATHS = "hostpaths"
-    """Whether the paths that plugins asked for are there (needs the checkpoint)."""
+    """What is at the paths that plugins and CDI specifications name."""
+    CDI = "cdi"
+    """What the container runtime may be asked for by CDI name."""
     KUBELET = "kubelet"
     """Running kubelets, and the configuration of this one."""
     CPU_STATE = "cpu_manager_state"
@@ -103,8 +106,10 @@ class Snapshot(NamedTuple):
     kubelets: tuple[Kubelet, ...] | None = None
     kubelet_config: Mapping[str, object] | None = None
     """Of this kubelet: its KubeletConfiguration as read."""
-    host_paths: Mapping[str, bool] | None = None
-    """Host path of a plugin's answer to whether it exists."""
+    host_paths: Mapping[str, HostPath] | None = None
+    """Host paths of plugins' answers and of CDI device nodes."""
+    cdi: tuple[CdiSpec, ...] | None = None
+    """In order of directory and name."""
     openers: tuple[Process, ...] | None = None
     """Processes that have the asked device node open (`who`)."""
     lost_at: Mapping[str, float] = MappingProxyType({})

@@ -65,6 +65,7 @@ def test_a_capture(name: str, pods: int, gpus: tuple[str, ...] | None) -> None:
         "pci",
         "podnames",
         "hostpaths",
+        "cdi",
         "kubelet",
         "dra_health_state",
         "pods-api",

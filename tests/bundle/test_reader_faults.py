@@ -87,6 +87,7 @@ def test_a_node_flag_that_does_not_fit(tmp_path: Path) -> None:
         ("kubelet/config.json", "kubelet"),
         ("podnames.json", "podnames"),
         ("hostpaths.json", "hostpaths"),
+        ("cdi.json", "cdi"),
         ("sys/devices/system/node/node0/cpulist", "numa"),
     ],
 )

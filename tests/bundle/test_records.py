@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpctl.bundle.records import (
     Meta,
+    encode_cdi,
     encode_host_paths,
     encode_meta,
     encode_pod_names,
@@ -19,6 +20,7 @@ from dpctl.bundle.records import (
     encode_sockets,
     endpoint_folder,
     folder_endpoint,
+    parse_cdi,
     parse_host_paths,
     parse_meta,
     parse_pod_names,
@@ -28,8 +30,11 @@ from dpctl.bundle.records import (
 )
 from dpctl.errors import BadDataError
 from dpctl.model import (
+    CdiDevice,
+    CdiSpec,
     DirectoryEntry,
     DirectoryListing,
+    HostPath,
     Kubelet,
     PodName,
     Process,
@@ -115,9 +120,33 @@ def test_pod_names(names: tuple[PodName, ...]) -> None:
     assert parse_pod_names(encode_pod_names(names)) == names
 
 
-@given(st.dictionaries(NAMES, st.booleans(), max_size=4))
-def test_host_paths(paths: dict[str, bool]) -> None:
+MAYBE_NAME = st.none() | NAMES
+HOST_PATHS = st.builds(
+    HostPath, MAYBE_NAME, MAYBE, MAYBE_NAME, st.none() | st.booleans(), MAYBE_NAME
+)
+
+
+@given(st.dictionaries(NAMES, HOST_PATHS, max_size=4))
+def test_host_paths(paths: dict[str, HostPath]) -> None:
     assert parse_host_paths(encode_host_paths(paths)) == paths
+
+
+SEVERAL = st.lists(NAMES, max_size=3).map(tuple)
+CDI_SPECS = st.builds(
+    CdiSpec,
+    path=NAMES,
+    priority=NUMBERS,
+    kind=NAMES | st.just(""),
+    version=NAMES | st.just(""),
+    devices=st.lists(st.builds(CdiDevice, NAMES, SEVERAL), max_size=3).map(tuple),
+    device_nodes=SEVERAL,
+    error=MAYBE_NAME,
+)
+
+
+@given(st.lists(CDI_SPECS, max_size=3).map(tuple))
+def test_cdi(specs: tuple[CdiSpec, ...]) -> None:
+    assert parse_cdi(encode_cdi(specs)) == specs
 
 
 @given(st.builds(Meta, TIMES, st.none() | NAMES, st.none() | NAMES, st.none() | NAMES))

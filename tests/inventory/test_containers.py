@@ -14,6 +14,7 @@ from dpctl.model import (
     ContainerHolding,
     Device,
     DeviceSpec,
+    HostPath,
     MemoryBlock,
     NumaNode,
     NumaTree,
@@ -189,7 +190,8 @@ def test_the_plugins_answer_with_what_the_host_has() -> None:
     )
     entry = build.allocation("u", "c", R, {0: ["g0"]})._replace(answer=answer)
     snap = snapshot(
-        checkpoint=build.checkpoint({}, [entry]), host_paths={"/dev/a": True, "/dev/b": False}
+        checkpoint=build.checkpoint({}, [entry]),
+        host_paths={"/dev/a": HostPath("character device", 0o666), "/dev/b": HostPath(None)},
     )
     given = only(snap).answer
     assert given is not None
