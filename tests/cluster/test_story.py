@@ -49,7 +49,7 @@ def test_tutorial(bench: Bench) -> None:
             example.com/resource:
               Devices:    {held[0]} on no NUMA node
               Requested:  1
-              Mounts:     /tmp/{held[0]} at /tmp/{held[0]} (rw): present
+              Mounts:     /tmp/{held[0]} at /tmp/{held[0]} (rw): ok, file
         """,
     )
 
