@@ -48,7 +48,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'topology')
         commands=()
         options=(--fit -f --filename --policy --scope -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--fit]='text' [-f]='file' [--filename]='file' [--policy]='text' [--scope]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--fit]='text' [-f]='file' [--filename]='file' [--policy]='text' [--scope]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--output]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
         ;;
     'node')

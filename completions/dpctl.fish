@@ -232,7 +232,7 @@ complete -c dpctl -n '__dpctl_at \'topology\'' -s f -l filename -r -F -d 'The sa
 complete -c dpctl -n '__dpctl_at \'topology\'' -l policy -x -d 'Topology manager policy to answer for, instead of the one in force: none, best-effort, restricted or single-numa-node.'
 complete -c dpctl -n '__dpctl_at \'topology\'' -l scope -x -d 'The same for its scope: container or pod.'
 complete -c dpctl -n '__dpctl_at \'topology\'' -s h -l help -d 'Show this message and exit.'
-complete -c dpctl -n '__dpctl_at \'topology\'' -s o -l output -x -a 'table wide json yaml name csv jsonpath= custom-columns=' -d 'table, wide, json, yaml, name, csv, jsonpath=EXPR or custom-columns=NAME:PATH,…'
+complete -c dpctl -n '__dpctl_at \'topology\'' -s o -l output -x -a 'table wide json yaml name csv jsonpath= custom-columns= svg' -d 'table, wide, json, yaml, name, csv, jsonpath=EXPR or custom-columns=NAME:PATH,…'
 complete -c dpctl -n '__dpctl_at \'topology\'' -s q -l quiet -d 'Print names only.'
 complete -c dpctl -n '__dpctl_at \'topology\'' -l no-headers -d 'Leave out the header line.'
 complete -c dpctl -n '__dpctl_at \'topology\'' -l no-trunc -d 'Full values on a narrow terminal too.'

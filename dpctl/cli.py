@@ -7,6 +7,7 @@ prints or reads does not belong here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -157,8 +158,18 @@ def _dispatch(arguments: list[str], program: str) -> int:
 def _report_usage(error: UsageError, program: str) -> int:
     path = error.ctx.command_path if error.ctx is not None else program
     message = " ".join(error.format_message().split()).rstrip(".")
-    streams.say("error", message[:1].lower() + message[1:], f'"{path} --help" shows what it takes')
+    hint = f'{_meant(error, message)}"{path} --help" shows what it takes'
+    streams.say("error", message[:1].lower() + message[1:], hint)
     return int(ExitCode.USAGE)
+
+
+def _meant(error: UsageError, message: str) -> str:
+    """For a word that is none of a few."""
+    from dpctl.text import did_you_mean
+
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
+    given = re.search(r": '(.*)' is not one of ", message)
+    return did_you_mean(given[1], map(str, choices)) if given else ""
 
 
 def _print_version(_context: Context, _parameter: Parameter, value: bool) -> None:

@@ -344,13 +344,15 @@ class Declared:
     groups: tuple[str, ...]
     examples: str
     """Command lines, one a line, `#` lines explain; kept as they are in --help and man page."""
+    formats: tuple[str, ...] = ()
+    """What `-o` takes here besides the formats that rows have."""
 
     def __call__(self, common: Common, **own: Any) -> int | None:
         return self.function(common, **own)
 
 
 def declare(
-    *groups: str, examples: str = ""
+    *groups: str, examples: str = "", formats: tuple[str, ...] = ()
 ) -> Callable[[Callable[Concatenate[Common, ...], int | None]], Declared]:
     """Make a function a command that takes the shared options of these groups.
 
@@ -360,7 +362,7 @@ def declare(
     import inspect
 
     def decorate(function: Callable[Concatenate[Common, ...], int | None]) -> Declared:
-        return Declared(function, groups, inspect.cleandoc(examples))
+        return Declared(function, groups, inspect.cleandoc(examples), formats)
 
     return decorate
 

@@ -18,6 +18,7 @@ from dpctl.errors import UsageError
 from dpctl.outputs import terminal
 from dpctl.outputs.sorting import sorted_rows
 from dpctl.outputs.terminal import ColorWhen
+from dpctl.text import did_you_mean
 
 if TYPE_CHECKING:
     from dpctl.outputs.table import TextColumn
@@ -48,7 +49,8 @@ class OutputOptions:
             offered = ", ".join(
                 f"{each}={f.example}" if f.example else each for each, f in _FORMATS.items()
             )
-            raise UsageError(f"unknown output format {self.output!r}", f"one of: {offered}")
+            meant = did_you_mean(name, _FORMATS)
+            raise UsageError(f"unknown output format {self.output!r}", f"{meant}one of: {offered}")
         if found.example is not None and not argument:
             raise UsageError(
                 f"-o {name} needs an argument", f"for example: -o '{name}={found.example}'"

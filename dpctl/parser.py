@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from dpctl import errors
 from dpctl.options import ORDER, Common, Declared, shared_parameters
-from dpctl.text import shorten
+from dpctl.text import did_you_mean, shorten
 
 
 class Leaf(TyperCommand):
@@ -85,10 +85,7 @@ def resolve(group: TyperGroup, ctx: Context, args: list[str]) -> tuple[str, Comm
     command = group.get_command(ctx, name)
     if command is not None:
         return name, command, args[1:]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name[:40], group.list_commands(ctx), n=2)
-    meant = f"did you mean {' or '.join(map(_quote, near))}? " if near else ""
+    meant = did_you_mean(name, group.list_commands(ctx))
     raise errors.UsageError(
         f"unknown command {_quote(shorten(name, 60))}",
         f"{meant}{_quote(f'{ctx.command_path} --help')} lists the commands",

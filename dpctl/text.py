@@ -94,3 +94,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
         found = _cache[pattern] = re.compile(fnmatch.translate(pattern))
     return found
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean "json"? `, to stand before what else a hint says; empty: nothing is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:40], list(known), n=2)
+    return f"did you mean {' or '.join(map(_quoted, near))}? " if near else ""
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'

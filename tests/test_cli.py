@@ -42,6 +42,16 @@ def test_every_command_of_the_table_can_be_built() -> None:
         ),
         (["config", "set"], "error: missing argument 'KEY'", 'hint: "dpctl config set --help"'),
         (["env", "--color", "x"], "error: invalid value for '--color'", 'hint: "dpctl env --help"'),
+        (
+            ["env", "--color", "alwys"],
+            "error: invalid value for '--color': 'alwys' is not one of",
+            'hint: did you mean "always"? "dpctl env --help"',
+        ),
+        (
+            ["env", "-o", "jsn"],
+            "error: unknown output format 'jsn'",
+            'hint: did you mean "json"? one of: table, wide',
+        ),
         (["env", "-o"], "error: option '-o' requires an argument", 'hint: "dpctl env --help"'),
         (["env", "-o", "x"], "error: unknown output format 'x'", "hint: one of: table, wide"),
         (["--nothing"], "error: no such option: --nothing", 'hint: "dpctl --help"'),

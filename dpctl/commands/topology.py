@@ -37,6 +37,7 @@ _DOCUMENTS = ("json", "yaml", "jsonpath", "custom-columns")
 
 @declare(
     *READS,
+    formats=("svg",),
     examples="""
     # The NUMA nodes: CPUs, memory, devices, and who has them
     dpctl topology

@@ -146,7 +146,10 @@ def kind_of(parameter: Any, context: Context) -> str:
     if choices:
         return "words:" + " ".join(str(choice) for choice in choices)
     word = re.search(r"[A-Z][A-Z-]*", _metavar(parameter, context))
-    return KINDS.get(word.group() if word else "", FREE)
+    kind = KINDS.get(word.group() if word else "", FREE)
+    if word and word.group() == "FORMAT" and isinstance(context.command, Leaf):
+        return " ".join((kind, *context.command.declared.formats))
+    return kind
 
 
 def _options(command: Command, context: Context) -> tuple[Option, ...]:

@@ -84,6 +84,8 @@ def replies(host: Path, line: str) -> list[str]:
         ("dpctl resources --col", ["--color"]),
         ("dpctl resources --color ", ["auto", "always", "never"]),
         ("dpctl resources -o custom", ["custom-columns=", "compopt -o nospace"]),
+        ("dpctl topology -o s", ["svg"]),
+        ("dpctl pods -o s", []),
         ("dpctl who gpu-", ["gpu-2", "gpu-10"]),
         ("dpctl who 0000:3b:00.", ["00.0", "00.1"]),
         ("dpctl who '0000:3b:00.", ["0000:3b:00.0", "0000:3b:00.1"]),
