@@ -104,11 +104,14 @@ class _Reader:
         self._broken: list[SourceRow] = []
 
     def snapshot(self) -> Snapshot:
+        from dpctl.sources.kubelet_config import fields_of_flags
         from dpctl.sources.node_json import device_classes_from_json
 
         meta = self._meta
         node = self._take(Source.NODE, "api/node.json", self._node)
         kubelets, processes = self._processes() if self._wants_processes() else (None, {})
+        # Of several kubelets, nothing here says whose configuration it is.
+        arguments = kubelets[0].arguments if kubelets and len(kubelets) == 1 else ()
         return Snapshot(
             collected_at=meta.collected_at,
             from_bundle=True,
@@ -148,7 +151,10 @@ class _Reader:
             ),
             cdi=self._take(Source.CDI, "cdi.json", lambda: parse_cdi(self._needed("cdi.json"))),
             kubelets=kubelets,
-            kubelet_config=self._take(Source.KUBELET, "kubelet/config.json", self._kubelet_config),
+            kubelet_config=self._take(
+                Source.KUBELET, "kubelet/config.json", partial(self._kubelet_config, arguments)
+            ),
+            kubelet_flags=fields_of_flags(arguments),
             kubelet_pods=self._take(
                 Source.PODS_API,
                 "podsapi.json",
@@ -326,11 +332,11 @@ class _Reader:
             raise _MissingError("the socket table was not read when the bundle was made")
         return table
 
-    def _kubelet_config(self) -> Mapping[str, object]:
-        from dpctl.sources.kubelet_config import parse_kubelet_config
+    def _kubelet_config(self, arguments: tuple[str, ...]) -> Mapping[str, object]:
+        from dpctl.sources.kubelet_config import parse_kubelet_config, with_flags
 
         name = "kubelet/config.json"
-        return parse_kubelet_config(self._needed(name), name)
+        return with_flags(parse_kubelet_config(self._needed(name), name), arguments)
 
     def _state_files(self) -> dict[str, Any]:
         from dpctl.sources.state_files import STATE_FILES

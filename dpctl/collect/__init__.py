@@ -165,7 +165,7 @@ class _Live:
 
     def _read_kubelet(self) -> None:
         from dpctl.sources.go_binary import version_of_process
-        from dpctl.sources.kubelet_config import read_kubelet_config
+        from dpctl.sources.kubelet_config import fields_of_flags, read_kubelet_config
 
         kubelet = self._this_kubelet()
         if kubelet is not None:
@@ -176,6 +176,7 @@ class _Live:
         if kubelet and kubelet.config_path and (not where or os.path.exists(kubelet.config_path)):
             where = kubelet.config_path
         arguments = kubelet.arguments if kubelet else ()
+        self.fields["kubelet_flags"] = fields_of_flags(arguments)
         self._read(
             Source.KUBELET,
             "kubelet_config",

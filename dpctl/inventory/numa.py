@@ -60,11 +60,10 @@ def policies(snap: Snapshot) -> Policies:
     """Out of the kubelet's configuration; CPU and memory manager's also out of what their state
     files were written under. Raises ValueError for a value that is none."""
     config = snap.kubelet_config
-    where = _where(snap, Source.KUBELET)
     if config is not None:
         settings = settings_of(config)
         rows = tuple(
-            PolicyRow(name, _value(config, name), where if config.get(name) else "default")
+            PolicyRow(name, _value(config, name), _origin(snap, config, name))
             for name in _FIELDS
             if config.get(name) or name in _DEFAULTS
         )
@@ -104,6 +103,14 @@ def _without_config(snap: Snapshot) -> tuple[PolicyRow, ...]:
             origin = f"inferred from {_where(snap, Source.ALLOCATABLE)}"
             found.append(PolicyRow(name, static if told else none, origin))
     return tuple(found)
+
+
+def _origin(snap: Snapshot, config: Mapping[str, object], name: str) -> str:
+    """Flags win over the file."""
+    flag = snap.kubelet_flags.get(name)
+    if flag is not None:
+        return f"the kubelet's --{flag}"
+    return _where(snap, Source.KUBELET) if config.get(name) else "default"
 
 
 def _where(snap: Snapshot, source: Source) -> str:

@@ -106,6 +106,9 @@ class Snapshot(NamedTuple):
     kubelets: tuple[Kubelet, ...] | None = None
     kubelet_config: Mapping[str, object] | None = None
     """Of this kubelet: its KubeletConfiguration as read."""
+    kubelet_flags: Mapping[str, str] = MappingProxyType({})
+    """Field of the configuration to the flag of this kubelet that sets it, whatever its file
+    says."""
     host_paths: Mapping[str, HostPath] | None = None
     """Host paths of plugins' answers and of CDI device nodes."""
     cdi: tuple[CdiSpec, ...] | None = None

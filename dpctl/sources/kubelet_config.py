@@ -60,7 +60,7 @@ def read_kubelet_config(
     if folder := flags.get("config-dir"):
         for name in _drop_ins(_beside(env, folder, path, flags.get("config"))):
             config = merged(config, parse_kubelet_config(read_bounded(name, _LARGEST), name))
-    return with_flags(config, flags)
+    return with_flags(config, arguments)
 
 
 def _beside(env: Env, folder: str, path: str | None, given: str | None) -> str:
@@ -133,8 +133,15 @@ def merged(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, 
     return result
 
 
-def with_flags(config: Mapping[str, object], flags: Mapping[str, str]) -> dict[str, object]:
-    """Flags win over the file; of feature gates each by itself."""
+def fields_of_flags(arguments: Sequence[str]) -> dict[str, str]:
+    """Fields that the kubelet's command line sets, whatever the file says, each with its flag."""
+    flags = parse_flags(arguments[1:])
+    return {field: flag for flag, field in (_FIELDS | _MAPS).items() if flag in flags}
+
+
+def with_flags(config: Mapping[str, object], arguments: Sequence[str]) -> dict[str, object]:
+    """The command line wins over the file; of feature gates each by itself."""
+    flags = parse_flags(arguments[1:])
     result = dict(config)
     for flag, field in _FIELDS.items():
         if flag in flags:

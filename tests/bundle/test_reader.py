@@ -244,6 +244,20 @@ def test_the_socket_table_and_the_processes_behind_it(tmp_path: Path) -> None:
     assert found.checkpoint.modified == 1795957935.25
 
 
+def test_flags_of_the_kubelet_win_over_its_file(tmp_path: Path) -> None:
+    arguments = ("kubelet", "--topology-manager-policy=restricted")
+    one = Kubelet(42, arguments, "worker-0", 5.0, None, None)
+    put(tmp_path, "kubelet/config.json", {"topologyManagerPolicy": "none"})
+    put(tmp_path, "proc.json", encode_proc([one], {}))
+    found = read(tmp_path, [Source.KUBELET])
+    assert found.kubelet_config == {"topologyManagerPolicy": "restricted"}
+    assert found.kubelet_flags == {"topologyManagerPolicy": "topology-manager-policy"}
+    put(tmp_path, "proc.json", encode_proc([one, one._replace(pid=43)], {}))
+    found = read(tmp_path, [Source.KUBELET])
+    assert found.kubelet_config == {"topologyManagerPolicy": "none"}, "whose it is, nobody can tell"
+    assert found.kubelet_flags == {}
+
+
 def test_a_table_that_could_not_be_read_when_the_bundle_was_made(tmp_path: Path) -> None:
     put(tmp_path, "device-plugins/sockets.json", encode_sockets(None, None))
     put(tmp_path, "device-plugins/ls.txt", "srwxr-xr-x a.sock\n")

@@ -193,6 +193,15 @@ def test_policies_out_of_the_configuration() -> None:
     }
 
 
+def test_a_flag_wins_and_is_named() -> None:
+    row = SourceRow(Source.KUBELET, "/etc/kubelet.yaml", "read")
+    config = {"topologyManagerPolicy": "restricted", "cpuManagerPolicy": "static"}
+    flags = {"topologyManagerPolicy": "topology-manager-policy"}
+    found = policies(snapshot(kubelet_config=config, kubelet_flags=flags, sources=(row,)))
+    assert found.origin("topologyManagerPolicy") == "the kubelet's --topology-manager-policy"
+    assert found.origin("cpuManagerPolicy") == "/etc/kubelet.yaml"
+
+
 def test_policies_without_it() -> None:
     """The state files say what they were written under, GetAllocatableResources what there is."""
     rows = (

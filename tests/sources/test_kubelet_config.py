@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from dpctl.env import Env, Settings, find_env
 from dpctl.errors import BadDataError, UnreachableError
-from dpctl.sources.kubelet_config import parse_kubelet_config, read_kubelet_config
+from dpctl.sources.kubelet_config import (
+    fields_of_flags,
+    parse_kubelet_config,
+    read_kubelet_config,
+)
 
 YAML = """\
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -79,6 +83,15 @@ def test_flags_win(env: Env, tmp_path: Path) -> None:
     assert config["nodeStatusUpdateFrequency"] == "4s"
     assert config["nodeStatusReportFrequency"] == "5m0s"
     assert config["featureGates"] == {"A": True, "B": True, "C": False}
+
+
+def test_which_fields_come_from_flags() -> None:
+    arguments = ["kubelet", "--reserved-cpus", "0", "--feature_gates=A=true", "--v=4"]
+    assert fields_of_flags(arguments) == {
+        "reservedSystemCPUs": "reserved-cpus",
+        "featureGates": "feature-gates",
+    }
+    assert fields_of_flags(()) == {}
 
 
 def test_drop_ins_in_order_of_their_names(env: Env, tmp_path: Path) -> None:
