@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpctl.changes.apply import UncertainError, apply_plan
+from dpctl.changes.undo_clearing import clear_undo
 from dpctl.changes.undo_file import rewrite_undo, write_undo
 from dpctl.changes.undo_record import record_of
 from dpctl.changes.verify import verify, window
@@ -80,6 +81,8 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
             with suppress(DpctlError):  # as PLANNED it says no wrong either
                 rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))
         raise
+    if work.undo_directory:
+        clear_undo(work.undo_directory)
     return Done(_verified(applied, work), path)
 
 

@@ -88,19 +88,21 @@ def read_undo(path: str) -> UndoRecord:
     return parse_record(data, path)
 
 
-def undo_records(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...]:
-    """Records of this node, the last one first. A file that was begun and never finished is left
-    out: nothing was changed after it."""
+def numbered_names(directory: str) -> list[str]:
+    """The undo files there by name, the last one first; none where it cannot be read."""
     try:
         entries = os.listdir(directory)
     except OSError:
-        return ()
-    numbered = sorted(
-        ((int(found[1]), name) for name in entries if (found := _NAME.fullmatch(name))),
-        reverse=True,
-    )
+        return []
+    found = [(int(each[1]), name) for name in entries if (each := _NAME.fullmatch(name))]
+    return [name for _, name in sorted(found, reverse=True)]
+
+
+def undo_records(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...]:
+    """Records of this node, the last one first. A file that was begun and never finished is left
+    out: nothing was changed after it."""
     records: list[tuple[str, UndoRecord]] = []
-    for _, name in numbered:
+    for name in numbered_names(directory):
         path = os.path.join(directory, name)
         with suppress(DpctlError):
             record = read_undo(path)

@@ -202,6 +202,7 @@ class _Fleet:
 
     def _change(self, found: Survey, pods: PodsLook) -> int:
         from dpctl.changes.fleet import Run
+        from dpctl.changes.undo_clearing import clear_undo
 
         run = Run(self.work, found, pods)
         broke: DpctlError | None = None
@@ -218,6 +219,7 @@ class _Fleet:
         if any(result.undo_file for result in self.results.values()):
             where = self.work.undo_directory
             streams.say("note", f"what went is kept in {where}: dpctl node undo --node NODE")
+            clear_undo(where)
         left = len(found.todo) - len(self.results)
         if signals:
             return self._stopped("interrupted", left, ExitCode.INTERRUPTED)

@@ -67,6 +67,10 @@ def undo(
     plugin serves by now. What was the kubelet's goes back under the name dpctl-kubelet, the rest
     under dpctl. A number above 0 that the kubelet had written goes back as 0, since there is no
     plugin behind it: --restore-value puts back the number itself.
+
+    Undo files stay for 90 days, and the newest hundred for good; of the others those go with the
+    next change whose change has been undone or was never made. A file named with --undo-file is
+    yours.
     """
     from dpctl.changes.undo_record import plan_undo
 
