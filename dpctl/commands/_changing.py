@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpctl import streams
+from dpctl.commands._confirm import confirm
 from dpctl.commands._reading import INVENTORY
 from dpctl.errors import DpctlError, ExitCode, UnreachableError, UsageError
 from dpctl.model import Snapshot, Source, SourceRow
@@ -270,7 +271,24 @@ def _no_node(row: SourceRow | None) -> DpctlError:
     return error
 
 
-def server_dry_run(session: Session, plan: ChangePlan) -> int:
+def stopped(
+    session: Session, plan: ChangePlan, question: str, *, idle: bool, dry_run: str, yes: bool
+) -> int | None:
+    """The exit code where a shown plan ends here: nothing to do (`idle`), a dry run, or a person
+    who says no. None: carry it out."""
+    if dry_run == "client" or idle:
+        session.report(plan, (), None)
+        return exit_code(plan, ())
+    session.preflight(plan.node)
+    if dry_run == "server":
+        return _server_dry_run(session, plan)
+    if not confirm(question, yes):
+        streams.plain("nothing was changed")
+        return ExitCode.NOT_APPLIED
+    return None
+
+
+def _server_dry_run(session: Session, plan: ChangePlan) -> int:
     """Have the API server check the plan."""
     from dpctl.changes.apply import apply_plan
     from dpctl.changes.verify import judge

@@ -17,14 +17,12 @@ from dpctl.commands._changing import (
     Verify,
     Yes,
     check_dry_run,
-    exit_code,
     finish,
-    server_dry_run,
+    stopped,
 )
-from dpctl.commands._confirm import confirm
 from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
 from dpctl.commands._selection import AllNodes, Fields, Labels
-from dpctl.errors import ExitCode, UsageError
+from dpctl.errors import UsageError
 from dpctl.model import Snapshot
 from dpctl.model.changes import Action, ChangePlan
 from dpctl.options import Common, declare, duration
@@ -212,15 +210,11 @@ def _run(
     session.show(plan)
     names = tuple(row.resource for row in plan.changing)
     waited = waits(plan) if wait else ()
-    if dry_run == "client" or not (names or waited):
-        session.report(plan, (), None)
-        return exit_code(plan, ())
-    session.preflight(plan.node)
-    if dry_run == "server":
-        return server_dry_run(session, plan)
-    if not confirm(_question(plan, names, waited), yes):
-        streams.plain("nothing was changed")
-        return ExitCode.NOT_APPLIED
+    question = _question(plan, names, waited)
+    idle = not (names or waited)
+    code = stopped(session, plan, question, idle=idle, dry_run=dry_run, yes=yes)
+    if code is not None:
+        return code
     if waited:
         plan = restricted(_wait(session, planner, plan, timeout), (*names, *waited))
     return finish(session, plan, planner, verify, undo_file)

@@ -17,11 +17,9 @@ from dpctl.commands._changing import (
     Verify,
     Yes,
     check_dry_run,
-    exit_code,
     finish,
-    server_dry_run,
+    stopped,
 )
-from dpctl.commands._confirm import confirm
 from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
 from dpctl.commands._selection import AllNodes, Fields, Labels
 from dpctl.errors import ExitCode, UsageError
@@ -95,15 +93,11 @@ def set_count(
     session = Session(common)
     plan = planner(session.look())
     session.show(plan)
-    if dry_run == "client" or (not plan.changing and not keep) or plan.refused:
-        session.report(plan, (), None)
-        return exit_code(plan, ())
-    session.preflight(plan.node)
-    if dry_run == "server":
-        return server_dry_run(session, plan)
-    if not confirm(f"Set {resource} to {count} on node/{plan.node}?", yes):
-        streams.plain("nothing was changed")
-        return ExitCode.NOT_APPLIED
+    text = f"Set {resource} to {count} on node/{plan.node}?"
+    idle = bool(plan.refused) or not (plan.changing or keep)
+    ended = stopped(session, plan, text, idle=idle, dry_run=dry_run, yes=yes)
+    if ended is not None:
+        return ended
     code = finish(session, plan, planner, verify, undo_file)
     if not keep or code:
         return code

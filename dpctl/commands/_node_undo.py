@@ -15,12 +15,10 @@ from dpctl.commands._changing import (
     Verify,
     Yes,
     check_dry_run,
-    exit_code,
     finish,
-    server_dry_run,
+    stopped,
 )
-from dpctl.commands._confirm import confirm
-from dpctl.errors import ExitCode, FoundError
+from dpctl.errors import FoundError
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import ChangePlan
 from dpctl.options import Common, declare
@@ -87,16 +85,10 @@ def undo(
     plan = planner(session.snap)
     streams.say("note", f"undoing {record.action} of {_when(record)} ({path})")
     session.show(plan)
-    if dry_run == "client" or not plan.changing:
-        session.report(plan, (), None)
-        return exit_code(plan, ())
-    session.preflight(plan.node)
-    if dry_run == "server":
-        return server_dry_run(session, plan)
     question = f"Put back {len(plan.changing)} keys on node/{plan.node}?"
-    if not confirm(question, yes):
-        streams.plain("nothing was changed")
-        return ExitCode.NOT_APPLIED
+    code = stopped(session, plan, question, idle=not plan.changing, dry_run=dry_run, yes=yes)
+    if code is not None:
+        return code
     return finish(session, plan, planner, verify, None, record=(path, record))
 
 
