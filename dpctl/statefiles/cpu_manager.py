@@ -26,6 +26,8 @@ from dpctl.statefiles.halves import (
     GoError,
     data_half,
     fault_of,
+    inner_checksums,
+    inner_half,
     struct_checksums,
     text_checksum,
 )
@@ -65,10 +67,7 @@ def _parse(data: bytes) -> CpuManagerState:
     keys, unknown = doc.known(WHAT, "the document", document, _KEYS)
     outer = _raw({key: value for key, value in keys.items() if key in _OUTER}, WHAT)
     stored = doc.whole(WHAT, "checksum", keys.get("checksum"))
-    inner = Data(
-        doc.text(WHAT, "data", keys.get("data")),
-        doc.whole(WHAT, "dataChecksum", keys.get("dataChecksum")),
-    )
+    inner = inner_half(WHAT, keys)
     checksums = _checksums(outer, stored, inner)
     state = CpuManagerState(
         version=_version(outer, inner, checksums, with_pods="podEntries" in keys),
@@ -206,10 +205,7 @@ def _assignments(raw: _Raw) -> CpuAssignments:
 
 
 def _checksums(raw: _Raw, stored: int, inner: Data) -> tuple[StateChecksum, ...]:
-    found: list[StateChecksum] = []
-    if inner.counts:
-        computed = text_checksum(inner.text)
-        found.append(StateChecksum("v4", "dataChecksum", inner.checksum, computed))
+    found = inner_checksums("v4", inner)
     for form in ("v2", "v3", "v1"):
         text = _hashed(raw, form)
         if text is not None:

@@ -6,7 +6,7 @@ with a checksum of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from dpctl.errors import BadDataError
@@ -29,6 +29,21 @@ class Data(NamedTuple):
         """Whether a kubelet of 1.37 takes the file for one that has this half: then it does not
         fall back to the outer one."""
         return self.text != "" or self.checksum != 0
+
+
+def inner_half(what: str, keys: Mapping[str, object]) -> Data:
+    """Raises BadDataError."""
+    return Data(
+        doc.text(what, "data", keys.get("data")),
+        doc.whole(what, "dataChecksum", keys.get("dataChecksum")),
+    )
+
+
+def inner_checksums(form: str, inner: Data) -> list[StateChecksum]:
+    """The number over the text; none where the file has no such half."""
+    if not inner.counts:
+        return []
+    return [StateChecksum(form, "dataChecksum", inner.checksum, text_checksum(inner.text))]
 
 
 def fault_of(error: BadDataError, data: bytes) -> StateFault:

@@ -26,6 +26,8 @@ from dpctl.statefiles.halves import (
     Data,
     data_half,
     fault_of,
+    inner_checksums,
+    inner_half,
     struct_checksums,
     text_checksum,
 )
@@ -71,10 +73,7 @@ def _parse(data: bytes) -> MemoryManagerState:
     keys, unknown = doc.known(WHAT, "the document", document, _KEYS)
     outer = _raw(keys, WHAT)
     stored = doc.whole(WHAT, "checksum", keys.get("checksum"))
-    inner = Data(
-        doc.text(WHAT, "data", keys.get("data")),
-        doc.whole(WHAT, "dataChecksum", keys.get("dataChecksum")),
-    )
+    inner = inner_half(WHAT, keys)
     checksums = _checksums(outer, stored, inner)
     state = MemoryManagerState(
         version=_version(inner, checksums, with_pods="podEntries" in keys),
@@ -224,10 +223,7 @@ def _assignments(raw: _Raw) -> MemoryAssignments:
 
 
 def _checksums(raw: _Raw, stored: int, inner: Data) -> tuple[StateChecksum, ...]:
-    found: list[StateChecksum] = []
-    if inner.counts:
-        computed = text_checksum(inner.text)
-        found.append(StateChecksum("v3", "dataChecksum", inner.checksum, computed))
+    found = inner_checksums("v3", inner)
     for form in ("v1", "v2"):
         found += struct_checksums(form, _NAME, _hashed(raw, form), stored)
     return tuple(found)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpctl import cpuset
-from dpctl.inventory.state.loading import CORRUPT, Loaded, Stopped, numbers_text, undecodable
+from dpctl.inventory.state.loading import (
+    CORRUPT,
+    Loaded,
+    Stopped,
+    fits,
+    load_data,
+    numbers_text,
+    policy_differs,
+    undecodable,
+    with_pods,
+    without_pods,
+)
 from dpctl.inventory.state.reader import StateReader
 from dpctl.inventory.state.rows import StateVerdict
 from dpctl.model import Snapshot
@@ -24,7 +35,7 @@ def load_cpu_state(state: CpuManagerState, reader: StateReader) -> Loaded[CpuAss
         return undecodable(state.fault)
     if reader.minor >= 37:
         return _by_137(state, state.outer, reader)
-    if reader.minor == 36 and reader.pod_level and _fits(state, "v3"):
+    if reader.minor == 36 and reader.pod_level and fits(state.checksums, "v3"):
         return Loaded(state.outer, "v3")
     return _by_older(state, state.outer, reader)
 
@@ -33,16 +44,9 @@ def _by_137(
     state: CpuManagerState, outer: CpuAssignments, reader: StateReader
 ) -> Loaded[CpuAssignments] | Stopped:
     if state.version == 4:
-        prefix = "could not load v4 checkpoint: "
-        if state.data_fault is not None:
-            inner = f"{prefix}failed to deserialize cpu manager checkpoint data: "
-            return undecodable(state.data_fault, inner)
-        if not _fits(state, "v4") or state.data is None:
-            number = checksum_of(state.checksums, "v4")
-            return Stopped("checksum", prefix + CORRUPT, numbers_text(number))
-        return _with_pods(state.data, "v4", reader)
-    if _fits(state, "v3", "v3*"):
-        return _with_pods(outer, "v3", reader)
+        return load_data("cpu", "v4", state.data, state.data_fault, state.checksums, reader)
+    if fits(state.checksums, "v3", "v3*"):
+        return with_pods("cpu", outer, "v3", reader)
     if state.container_ids:
         return Stopped(
             "decode",
@@ -50,7 +54,7 @@ def _by_137(
             "the file is v1, of a kubelet before 1.18, which 1.37 no longer reads",
         )
     if _accepted(state, "v2", own_name=not reader.pod_level):
-        return _without_pods(outer, "v2")
+        return without_pods("cpu", outer, "v2")
     return Stopped("checksum", CORRUPT, numbers_text(checksum_of(state.checksums, "v2")))
 
 
@@ -60,7 +64,7 @@ def _by_older(
     """1.36 tries v2, then v1, and shows the error of the last; 1.18 to 1.35 the other way round."""
     own_name = reader.minor == _LAST_WITH_V1 and not reader.pod_level
     if reader.minor >= _FIRST_WITH_V2 and _accepted(state, "v2", own_name=own_name):
-        return _without_pods(outer, "v2")
+        return without_pods("cpu", outer, "v2")
     if _accepted(state, "v1", own_name=False):
         return _migrated(state, outer, reader)
     if reader.minor < _FIRST_WITH_V2 or reader.minor == _LAST_WITH_V1:
@@ -79,7 +83,7 @@ def _by_older(
 
 
 def _why_v3(state: CpuManagerState, otherwise: str) -> str:
-    if _fits(state, "v3"):
+    if fits(state.checksums, "v3"):
         return "the file is v3, which only 1.37, and 1.36 with PodLevelResourceManagers on, read"
     return otherwise
 
@@ -102,30 +106,12 @@ def _migrated(
     )
 
 
-def _with_pods(content: CpuAssignments, form: str, reader: StateReader) -> Loaded[CpuAssignments]:
-    if content.pods and not reader.pod_level:
-        lost = "pod-level CPUs are passed over: PodLevelResourceManagers is off"
-        return Loaded(content._replace(pods={}), form, lost)
-    return Loaded(content, form)
-
-
-def _without_pods(content: CpuAssignments, form: str) -> Loaded[CpuAssignments]:
-    if content.pods:
-        lost = f"pod-level CPUs are passed over: the file is read as {form}"
-        return Loaded(content._replace(pods={}), form, lost)
-    return Loaded(content, form)
-
-
-def _fits(state: CpuManagerState, *forms: str) -> bool:
-    return any(one.form in forms and one.fits for one in state.checksums)
-
-
 def _accepted(state: CpuManagerState, form: str, *, own_name: bool) -> bool:
     """A number of 0 is not looked at (v1 and v2)."""
     number = checksum_of(state.checksums, form)
     if number is None:
         return False
-    return number.stored == 0 or number.fits or (own_name and _fits(state, f"{form}*"))
+    return number.stored == 0 or number.fits or (own_name and fits(state.checksums, f"{form}*"))
 
 
 # --- content ---
@@ -144,7 +130,7 @@ def check_cpu_content(
             f'configured policy "{configured}" differs from state checkpoint policy'
             f' "{content.policy}"'
         )
-        return _policy_differs(configured, content.policy, says, "cpuManagerPolicy"), ()
+        return policy_differs(configured, content.policy, says, "cpuManagerPolicy"), ()
     bad = _bad_list(content, reader)
     if bad is not None:
         return bad, tuple(notes)
@@ -153,15 +139,6 @@ def check_cpu_content(
     stopped = _check_static(content, reader, snap, notes)
     notes += _held_twice(content)
     return stopped, tuple(notes)
-
-
-def _policy_differs(configured: str, recorded: str, says: str, field: str) -> Stopped:
-    return Stopped(
-        "policy",
-        says,
-        f"{field} was changed from {recorded or 'nothing'} to {configured}, and the file stayed",
-        remedy=f"either set {field} back to {recorded}; or, to change it,",
-    )
 
 
 def _bad_list(content: CpuAssignments, reader: StateReader) -> Stopped | None:

@@ -7,7 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dpctl import cpuset, quantity
-from dpctl.inventory.state.loading import CORRUPT, Loaded, Stopped, numbers_text, undecodable
+from dpctl.inventory.state.loading import (
+    CORRUPT,
+    Loaded,
+    Stopped,
+    fits,
+    load_data,
+    numbers_text,
+    policy_differs,
+    undecodable,
+    with_pods,
+    without_pods,
+)
 from dpctl.inventory.state.reader import StateReader
 from dpctl.inventory.state.rows import StateVerdict
 from dpctl.model import MemoryBlock, NumaTree, Snapshot
@@ -32,43 +43,23 @@ def load_memory_state(
         assert state.fault is not None
         return undecodable(state.fault)
     if reader.minor >= 37 and state.version == 3:
-        prefix = "could not load v3 checkpoint: "
-        if state.data_fault is not None:
-            inner = f"{prefix}failed to deserialize memory manager checkpoint data: "
-            return undecodable(state.data_fault, inner)
-        if not _fits(state, "v3") or state.data is None:
-            number = checksum_of(state.checksums, "v3")
-            return Stopped("checksum", prefix + CORRUPT, numbers_text(number))
-        return _with_pods(state.data, "v3", reader)
+        return load_data("memory", "v3", state.data, state.data_fault, state.checksums, reader)
     outer = state.outer
-    if (reader.minor >= 37 or (reader.minor == 36 and reader.pod_level)) and _fits(state, "v2"):
-        return _with_pods(outer, "v2", reader)
+    if (reader.minor >= 37 or (reader.minor == 36 and reader.pod_level)) and fits(
+        state.checksums, "v2"
+    ):
+        return with_pods("memory", outer, "v2", reader)
     number = checksum_of(state.checksums, "v1")
     zero = reader.minor >= 36 and number is not None and number.stored == 0
-    own = reader.minor == 36 and not reader.pod_level and _fits(state, "v1*")
-    if _fits(state, "v1") or zero or own:
-        lost = "pod-level memory is passed over: the file is read as v1" if outer.pods else None
-        return Loaded(outer._replace(pods={}), "v1", lost)
+    own = reader.minor == 36 and not reader.pod_level and fits(state.checksums, "v1*")
+    if fits(state.checksums, "v1") or zero or own:
+        return without_pods("memory", outer, "v1")
     why = numbers_text(number)
-    if _fits(state, "v2"):
+    if fits(state.checksums, "v2"):
         why = "the file is v2, which only 1.37, and 1.36 with PodLevelResourceManagers on, read"
     elif number is not None and number.stored == 0:
         why = "checksum is 0, which kubelets before 1.36 refuse"
     return Stopped("checksum", CORRUPT, why)
-
-
-def _with_pods(
-    content: MemoryAssignments, form: str, reader: StateReader
-) -> Loaded[MemoryAssignments]:
-    if content.pods and not reader.pod_level:
-        lost = "pod-level memory is passed over: PodLevelResourceManagers is off"
-        return Loaded(content._replace(pods={}), form, lost)
-    return Loaded(content, form)
-
-
-def _fits(state: MemoryManagerState, form: str) -> bool:
-    number = checksum_of(state.checksums, form)
-    return number is not None and number.fits
 
 
 # --- content ---
@@ -87,17 +78,7 @@ def check_memory_content(
             f'[memorymanager] configured policy "{configured}" differs from state checkpoint'
             f' policy "{content.policy}"'
         )
-        return (
-            Stopped(
-                "policy",
-                says,
-                f"memoryManagerPolicy was changed from {content.policy or 'nothing'} to"
-                f" {configured}, and the file stayed",
-                remedy=f"either set memoryManagerPolicy back to {content.policy}; or, to change"
-                " it,",
-            ),
-            (),
-        )
+        return policy_differs(configured, content.policy, says, "memoryManagerPolicy"), ()
     if content.policy != "Static":
         return None, tuple(notes)
     return _check_static(content, reader, snap, notes), tuple(notes)
