@@ -13,6 +13,7 @@ from dpctl.errors import BadDataError, DeniedError, DpctlError, NotAppliedError,
 from dpctl.model import Node
 from dpctl.model.changes import AppliedChange, ChangePlan, KeyChange, Patch
 from dpctl.quantity import count
+from dpctl.sources.retries import LostError
 from dpctl.text import shorten
 from dpctl.writes.node_status import (
     MOST_OPERATIONS,
@@ -29,17 +30,21 @@ if TYPE_CHECKING:
 _TRIES = 4
 """Of one patch that was surely not applied: a conflict; no answer, and the Node as it was."""
 _PAUSE = 0.5
-_UNSURE = (500, 502, 503, 504)
-"""The server, or a proxy before it, failed: whether the patch went through is not said."""
+_TIMED_OUT = 408
 
 
 class UncertainError(UnreachableError):
     """No answer, and the Node cannot be read either: the patch may have been applied."""
 
 
+class DoubtfulError(NotAppliedError):
+    """Not applied by the look of the Node, and never refused: it may be, or have been in part."""
+
+
 def apply_plan(api: Api, plan: ChangePlan, *, dry_run: bool = False) -> AppliedChange:
     """Send the plan's patches. Raises NotAppliedError (with the reason found on the Node),
-    DeniedError (with what to add), PeerError, UncertainError (the outcome is not known)."""
+    DeniedError (with what to add), PeerError: surely nothing was changed; DoubtfulError,
+    UncertainError (the outcome is not known)."""
     gone: list[str] = []
     for patch in plan.patches:
         if _send(api, plan, patch, dry_run):
@@ -64,18 +69,40 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
             f"{len(sent)} operations are more than one patch takes ({MOST_OPERATIONS})",
             "take fewer keys at once: dpctl node prune --match GLOB",
         )
+    doubts: list[DpctlError] = []
+    try:
+        return _attempts(api, plan, patch, sent, dry_run, doubts)
+    except UncertainError:
+        raise
+    except DpctlError as error:
+        if doubts and not dry_run:  # an earlier attempt may be under way still
+            raise DoubtfulError(error.message, error.hint) from (error.__cause__ or error)
+        raise
+
+
+def _attempts(
+    api: Api,
+    plan: ChangePlan,
+    patch: Patch,
+    sent: list[dict[str, object]],
+    dry_run: bool,
+    doubts: list[DpctlError],
+) -> bool:
+    """`doubts` gets what may have been applied although no answer says so."""
     failure: DpctlError | None = None
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE * attempt)
         try:
             answer = patch_node_status(api, plan.node, sent, manager=patch.manager, dry_run=dry_run)
+            if 200 <= answer.status < 300:
+                _believe(api, answer, plan, patch, dry_run, doubts)
+                return False
         except (UnreachableError, BadDataError) as error:
             failure = error
+            if not isinstance(error, UnreachableError) or isinstance(error, LostError):
+                doubts.append(error)
         else:
-            if answer.status == 200:
-                _believe(api, answer, plan, patch)
-                return False
             failure = refusal(api, answer, plan.node)
             if answer.status == 422:
                 return _explained(api, plan, patch, dry_run)
@@ -87,8 +114,9 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
                 raise _denied(failure, plan) from failure
             if answer.status == 409:  # surely not applied; 429 has been waited for
                 continue
-            if answer.status not in _UNSURE:
+            if 300 <= answer.status < 500 and answer.status != _TIMED_OUT:
                 raise failure
+            doubts.append(failure)  # a server, or a proxy before it, failed: at what is not said
         if dry_run:
             continue  # nothing can have happened
         if _happened(api, plan, patch, failure):
@@ -97,17 +125,31 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
     raise NotAppliedError(f"nothing was changed: {failure.message}", failure.hint) from failure
 
 
-def _believe(api: Api, answer: Answer, plan: ChangePlan, patch: Patch) -> None:
-    """Raises NotAppliedError for a success that changed nothing."""
+def _believe(
+    api: Api,
+    answer: Answer,
+    plan: ChangePlan,
+    patch: Patch,
+    dry_run: bool,
+    doubts: list[DpctlError],
+) -> None:
+    """Raises NotAppliedError for a success that changed nothing, BadDataError for one that does not
+    show this Node. What was changed in part is applied: the keys that stand are told later."""
     node = decode_node(api, answer)
+    if node.uid != plan.uid:
+        raise BadDataError(f"{api.server} answered with another Node", "is it an API server?")
     if stands(node, patch.changes, after=True):
         return
+    if not dry_run and not stands(node, patch.changes, after=False):
+        return
     where = f"PATCH /api/v1/nodes/{plan.node}/status"
-    raise NotAppliedError(
+    error = NotAppliedError(
         f"{api.server} answered {where} with success and changed nothing",
         "something between dpctl and the API server drops /status, or an admission webhook puts the"
         " keys back: try kubectl patch node … --subresource=status against the server itself",
     )
+    doubts.append(error)
+    raise error
 
 
 def _happened(api: Api, plan: ChangePlan, patch: Patch, failure: DpctlError) -> bool:

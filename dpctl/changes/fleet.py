@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpctl.changes.apply import UncertainError, apply_plan, stands
+from dpctl.changes.apply import DoubtfulError, UncertainError, apply_plan, stands
 from dpctl.changes.fleet_pods import Pods, PodsLook
 from dpctl.changes.undo_file import next_number, rewrite_undo, write_undo
 from dpctl.changes.undo_record import record_of
@@ -225,6 +225,8 @@ class Run:
             return NodeResult(
                 plan, _intended(plan), doubtful=True, undo_file=path, unreachable=error.message
             )
+        except DoubtfulError as error:
+            return _not_applied(plan, error)  # begun, in both files: the Node tells
         except DpctlError as error:
             with suppress(DpctlError):  # PLANNED says no wrong either: the Node tells
                 rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from dpctl.changes.apply import UncertainError, apply_plan
+from dpctl.changes.apply import DoubtfulError, UncertainError, apply_plan
 from dpctl.changes.undo_clearing import clear_undo
 from dpctl.changes.undo_file import rewrite_undo, write_undo
 from dpctl.changes.undo_record import record_of
@@ -58,7 +58,7 @@ class Done(NamedTuple):
 
 def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
     """Do what `plan`, made over `node`, says. Raises NotAppliedError and what `apply_plan` raises;
-    then nothing was changed (UncertainError: it is not known)."""
+    then nothing was changed (UncertainError, DoubtfulError: it is not known)."""
     if work.record is not None:
         path, record = work.record
     else:
@@ -74,8 +74,8 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
             record = _progress(record, names, undoing=work.record is not None)
             with suppress(DpctlError):  # applied it is, and what is PLANNED can be undone as well
                 rewrite_undo(path, record)
-    except UncertainError:
-        raise
+    except (UncertainError, DoubtfulError):
+        raise  # the record stays PLANNED: what came of it the Node tells
     except DpctlError:
         if not applied and work.record is None:
             with suppress(DpctlError):  # as PLANNED it says no wrong either

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpctl.changes.apply import UncertainError, apply_plan, explain
+from dpctl.changes.apply import DoubtfulError, UncertainError, apply_plan, explain
 from dpctl.changes.removal import Removal, plan_removal
+from dpctl.changes.run import Done, Work, carry_out
+from dpctl.changes.undo_file import undo_records
+from dpctl.changes.undo_record import last_to_undo
 from dpctl.errors import DpctlError, NotAppliedError, UnreachableError
 from dpctl.lab import json_patch
-from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch
+from dpctl.model import Snapshot
+from dpctl.model.changes import Action, ChangePlan, KeyChange, Outcome, Patch
 from dpctl.sources.connection import Answer
+from dpctl.sources.retries import LostError
 from dpctl.writes.node_status import operations
 from tests.changes.world import World
 
@@ -28,8 +34,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
-def plan_of(world: World) -> ChangePlan:
-    return plan_removal(world.look(), Removal(Action.REMOVE, names=(KEY,)))
+def plan_of(world: World, *names: str) -> ChangePlan:
+    return plan_removal(world.look(), Removal(Action.REMOVE, names=names or (KEY,)))
 
 
 def test_names_are_escaped_and_tests_come_first() -> None:
@@ -168,3 +174,97 @@ def test_too_many_keys_for_one_patch(world: World) -> None:
     plan = plan_of(world)._replace(patches=(Patch("dpctl", many),))
     with pytest.raises(NotAppliedError, match="more than one patch takes"):
         apply_plan(world.api, plan)
+
+
+def carried_out(world: World, names: tuple[str, ...] = (KEY,)) -> Done:
+    node = world.api.get_node(world.name)
+
+    def plan(snap: Snapshot) -> ChangePlan:
+        return plan_removal(snap, Removal(Action.REMOVE, names=names))
+
+    directory = str(world.directory / "undo")
+    work = Work(world.api, world.look, plan, verify_seconds=0.0, undo_directory=directory)
+    return carry_out(plan_of(world, *names), node, work)
+
+
+def can_be_undone(world: World) -> bool:
+    records = undo_records(str(world.directory / "undo"), world.name)
+    return last_to_undo(world.api.get_node(world.name), records)[0] is not None
+
+
+def twisting(world: World, twist: Callable[[Answer], Answer]) -> None:
+    """Patches are applied, and their answers are something else."""
+    exchange = world.api.connection.exchange
+
+    def other(method: str, path: str, **more: Any) -> Answer:
+        answer = exchange(method, path, **more)
+        return twist(answer) if method == "PATCH" and answer.status == 200 else answer
+
+    world.api.connection.exchange = other  # type: ignore[method-assign]
+
+
+def edited(answer: Answer, path: str, key: str, value: str) -> Answer:
+    document = json.loads(answer.body)
+    part = document
+    for step in path.split("."):
+        part = part[step]
+    part[key] = value
+    return Answer(200, {}, json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    "twist",
+    [
+        lambda answer: Answer(200, {}, b"<html>"),
+        lambda answer: Answer(200, {}, b""),
+        lambda answer: Answer(204, {}, b""),
+        lambda answer: Answer(408, {}, b""),
+        lambda answer: Answer(520, {}, b""),
+        lambda answer: edited(answer, "metadata", "uid", "another"),
+    ],
+)
+def test_an_answer_that_says_nothing_is_judged_by_the_node(
+    world: World, twist: Callable[[Answer], Answer]
+) -> None:
+    twisting(world, twist)
+    assert [o.outcome for o in carried_out(world).outcomes] == [Outcome.CHANGED]
+    assert can_be_undone(world)
+
+
+def test_what_was_applied_in_part_can_be_undone(world: World) -> None:
+    """A webhook that keeps one of two keys: the other one is gone all the same."""
+    other = "old.test/y"
+    world.write({other: "0"}, "kubelet", both=True)
+
+    def keeps(answer: Answer) -> Answer:
+        world.write({other: "0"}, "webhook", both=True)
+        return edited(answer, "status.capacity", other, "0")
+
+    twisting(world, keeps)
+    found = {o.resource: o.outcome for o in carried_out(world, (KEY, other)).outcomes}
+    assert found == {KEY: Outcome.CHANGED, other: Outcome.CAME_BACK}
+    assert can_be_undone(world)
+
+
+def test_what_a_slow_server_applies_after_all_can_be_undone(world: World) -> None:
+    exchange = world.api.connection.exchange
+
+    def slow(method: str, path: str, **more: Any) -> Answer:
+        if method == "PATCH":
+            raise LostError("no answer within 5 s")
+        return exchange(method, path, **more)
+
+    world.api.connection.exchange = slow  # type: ignore[method-assign]
+    with pytest.raises(DoubtfulError, match="nothing was changed"):
+        carried_out(world)
+    assert not can_be_undone(world)
+    world.write({KEY: None})
+    assert can_be_undone(world)
+
+
+def test_what_was_refused_is_no_change_to_undo(world: World) -> None:
+    answering(world, Answer(400, {}, b""))
+    with pytest.raises(DpctlError):
+        carried_out(world)
+    world.write({KEY: "3"}, "operator")
+    assert not can_be_undone(world)
