@@ -98,14 +98,16 @@ def survey(work: FleetWork, pods: PodsLook, see: Callable[[ChangePlan], None]) -
         for node in page:
             found.nodes += 1
             state = states.get(node.name)
-            if state is not None and state.outcomes:
-                found.finished += 1
-                continue
             if state is not None and state.begun is not None:
-                made = state.applied or was_made(node, state.begun)
-                if made:
+                made = was_made(node, state.begun)
+                if made and state.outcomes:
+                    found.finished += 1
+                    continue
+                unseen = state.applied and not state.outcomes and node.uid == state.begun.uid
+                if made or unseen:
                     found.made[node.name] = (state.begun, state.undo_file)
                     continue
+                # What has come back, or is another Node by now, is a case like any other.
             plan = work.plan(snapshot_of(node, listed))
             see(plan)
             found.notes.update(dict.fromkeys(plan.notes))

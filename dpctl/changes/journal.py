@@ -19,8 +19,11 @@ from dpctl.model.changes import AppliedChange, KeyChange, KeyOutcome, Outcome
 
 _API_VERSION = "dpctl/v1"
 _KIND = "NodeChangeJournal"
+_BEGINNING = b'{"apiVersion":"dpctl/v1","kind":"NodeChangeJournal","question":'
 _LARGEST = 1 << 30
 _LONGEST_LINE = 4 << 20
+_LONGEST_PERIOD = 86_400.0
+"""Seconds: it is waited for."""
 
 
 class NodeState(NamedTuple):
@@ -81,7 +84,7 @@ class Journal:
         data = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         try:
             with self._writing:
-                _write_all(self._descriptor, data)
+                self._write(data)
                 self._written += 1
                 mine = self._written
             with self._syncing:
@@ -95,6 +98,16 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error.strerror}",
                 "free the disk, then run the same again: it goes on where it stopped",
             ) from error
+
+    def _write(self, data: bytes) -> None:
+        """A whole line or nothing: half of one would spoil the next."""
+        end = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError:
+            os.ftruncate(self._descriptor, end)
+            raise
 
 
 def open_journal(path: str, question: Mapping[str, object]) -> Journal:
@@ -151,7 +164,7 @@ def _read(path: str, file: Any) -> tuple[dict[str, NodeState], object, int]:
     whole = number = 0
     while line := file.readline(_LONGEST_LINE):
         if not line.endswith(b"\n"):
-            if len(line) == _LONGEST_LINE:
+            if len(line) == _LONGEST_LINE or not (number or _begins(line)):
                 raise _no_journal(path, number + 1)
             break  # torn: the run was killed while it wrote
         number += 1
@@ -163,10 +176,16 @@ def _read(path: str, file: Any) -> tuple[dict[str, NodeState], object, int]:
                 question = record["question"]
             else:
                 _take(states, record)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+                ValueError) as error:  # fmt: skip
             raise _no_journal(path, number) from error
         whole += len(line)
     return states, question, whole
+
+
+def _begins(torn: bytes) -> bool:
+    """Whether it is what a run left that was killed at its first line, and no file of others'."""
+    return torn.startswith(_BEGINNING) or _BEGINNING.startswith(torn)
 
 
 def _take(states: dict[str, NodeState], record: dict[str, Any]) -> None:
@@ -180,7 +199,7 @@ def _take(states: dict[str, NodeState], record: dict[str, Any]) -> None:
             uid=_text(record["uid"]),
             changes=changes,
             at=float(record["begun"]),
-            period=float(record["period"]),
+            period=_seconds(record["period"]),
             kubelet_manager=str(record["kubeletManager"]),
         )
         states[node] = NodeState(begun, _text(record["undoFile"]))
@@ -200,15 +219,16 @@ def _take(states: dict[str, NodeState], record: dict[str, Any]) -> None:
         states[node] = before._replace(outcomes=outcomes)
 
 
+def _seconds(value: Any) -> float:
+    if not 0 <= float(value) <= _LONGEST_PERIOD:  # neither is NaN
+        raise ValueError("no status period")
+    return float(value)
+
+
 def _text(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError("not a text")
     return value
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _no_journal(path: str, line: int) -> BadDataError:

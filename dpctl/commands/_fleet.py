@@ -212,7 +212,10 @@ class _Fleet:
             except DpctlError as error:
                 broke = error
             outcomes = self._verify(found, run.stop)
-        self._keep(outcomes)
+        try:
+            self._keep(outcomes)
+        except DpctlError as error:  # what was done is told all the same
+            broke = broke or error
         every = {**{name: r.outcomes for name, r in self.results.items()}, **outcomes}
         self.report.tell(self.results, every, found.made)
         self.report.close(time.time())

@@ -13,10 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpctl.changes.journal import Journal, open_journal
-from dpctl.errors import BadDataError, DpctlError, UsageError
+from dpctl.errors import BadDataError, DpctlError, NotAppliedError, UsageError
 from dpctl.model.changes import AppliedChange, KeyChange, KeyOutcome, Outcome
 
 QUESTION = {"names": ("a.example/x",), "action": "remove", "include": []}
+
+WHOLE = {
+    "node": "n",
+    "begun": 1,
+    "uid": "u",
+    "changes": [],
+    "period": 1,
+    "kubeletManager": "kubelet",
+    "undoFile": None,
+}
 
 
 def change(node: str) -> AppliedChange:
@@ -84,6 +94,8 @@ def test_a_line_that_was_torn_is_cut_off_wherever(path: str) -> None:
         b'{"kind":"Node","apiVersion":"dpctl/v1"}\n',
         b"\xff\xfe\n",
         b"[" * 100_000 + b"\n",
+        b"a token of one line",
+        b'{"Data":{"PodDeviceEntries":null},"Checksum":1}',  # the kubelet's own, without an end
     ],
 )
 def test_another_file_is_not_written_to(path: str, data: bytes) -> None:
@@ -99,6 +111,9 @@ def test_another_file_is_not_written_to(path: str, data: bytes) -> None:
         {"node": "n", "applied": 1, "gone": []},
         {"node": "n", "begun": 1},
         {"node": "n", "begun": "x", "uid": 1, "changes": 3},
+        {**WHOLE, "begun": 10**400},
+        {**WHOLE, "period": float("inf")},
+        {**WHOLE, "period": float("nan")},
         {"node": "n", "outcomes": [["a"]]},
         {"node": "n", "outcomes": [["a", "Nonsense", None, None, None, None, []]]},
         [],
@@ -111,6 +126,29 @@ def test_a_broken_line_in_the_middle_is_named(path: str, line: object) -> None:
     Path(path).write_bytes(data + json.dumps(line).encode() + b"\n")
     with pytest.raises(BadDataError, match="line 10"):
         open_journal(path, QUESTION)
+
+
+def test_a_full_disk_leaves_no_half_line(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = open_journal(path, QUESTION)
+    write = os.write
+    left = [10]
+
+    def full(descriptor: int, data: bytes) -> int:
+        if left[0] == 0:
+            raise OSError(28, "No space left on device")
+        done = write(descriptor, data[: left[0]])
+        left[0] -= done
+        return done
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(NotAppliedError, match="No space left"):
+        journal.begin(change("n-1"), None)
+    monkeypatch.undo()
+    journal.begin(change("n-2"), None)
+    journal.close()
+    again = open_journal(path, QUESTION)
+    again.close()
+    assert set(again.states) == {"n-2"}
 
 
 def test_another_question_is_not_taken_up(path: str) -> None:

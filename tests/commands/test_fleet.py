@@ -104,6 +104,50 @@ def test_ctrl_c_ends_it_between_two_nodes(nodes: Nodes, tmp_path: Path) -> None:
     assert nodes.patches() == dict.fromkeys(nodes.keys(), 1)
 
 
+def test_what_came_back_is_no_case_that_is_done(nodes: Nodes, tmp_path: Path) -> None:
+    nodes.add(1, 2, 3)
+
+    def after(call: Call) -> None:
+        if call.method == "PATCH" and "n-1/" in call.path:
+            nodes.set_key("n-1", OLD, "0")
+
+    nodes.handlers.after = after
+    arguments = (*REMOVE, "--verify", "0.1", "--resume", str(tmp_path / "j"))
+    assert dpctl(*arguments, env=nodes.env).code == 6
+    assert dpctl(*arguments, env=nodes.env).code == 6
+    nodes.handlers.after = lambda call: None
+    nodes.store.delete("nodes", "n-3")
+    nodes.add(3)
+    last = dpctl(*arguments, env=nodes.env)
+    assert (last.code, set(nodes.keys().values())) == (0, {None})
+    assert "an earlier run has done 1 Node" in last.err
+
+
+def test_a_full_disk_at_the_end_hides_nothing(nodes: Nodes, tmp_path: Path) -> None:
+    nodes.add(1, 2)
+    arguments = (*REMOVE, "--verify", "0.1", "--resume")
+    assert dpctl(*arguments, str(tmp_path / "whole"), env=nodes.env).code == 0
+    nodes.add(3, 4)
+    room = (tmp_path / "whole").stat().st_size - 50
+    limited = (
+        "import resource, signal, sys\n"
+        "from dpctl.__main__ import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
+        "sys.exit(main())\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", limited, *arguments, str(tmp_path / "j")],
+        env={**os.environ, **nodes.env, "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout.count(" removed\n")) == (6, 2), result.stderr
+    assert "the journal" in result.stderr
+    assert "dpctl node undo" in result.stderr
+
+
 def test_what_a_pipe_is_told(nodes: Nodes) -> None:
     nodes.add(2, 10)
     nodes.add(3, keys={OLD: "4"})
