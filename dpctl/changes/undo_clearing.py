@@ -28,7 +28,10 @@ def clear_undo(directory: str, now: float | None = None) -> int:
     """
     now = time.time() if now is None else now
     gone = 0
-    for name in numbered_names(directory)[KEPT:][::-1][:_MOST]:
+    names: list[str] = []
+    with suppress(DpctlError):
+        names = numbered_names(directory)
+    for name in names[KEPT:][::-1][:_MOST]:
         path = os.path.join(directory, name)
         with suppress(DpctlError, OSError):
             record = read_undo(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 
 from dpctl.changes.undo_record import encode_record, parse_record
@@ -17,7 +18,7 @@ from dpctl.errors import BadDataError, DeniedError, DpctlError, NotAppliedError,
 from dpctl.model.changes import UndoRecord
 
 SYSTEM = "/var/lib/dpctl/undo"
-_NAME = re.compile(r"([0-9]{6,})-.+\.json")
+_NAME = re.compile(r"([0-9]{6,})-(.+)\.json")
 _MOST_TRIES = 1000
 _LARGEST = 16 << 20
 
@@ -62,13 +63,21 @@ def write_undo(
         path = _reserve(directory, record, number)
     except OSError as error:
         raise _failed(error, directory) from error
-    _write(path, record)
+    try:
+        _write(path, record, directory)
+    except DpctlError:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
     return path
 
 
 def rewrite_undo(path: str, record: UndoRecord) -> None:
     """Replace a record (its state has changed), durably. Raises as `write_undo`."""
-    _write(path, record)
+    real = os.path.realpath(path)  # a person may have named a link, such as /dev/stdin
+    if not os.path.isfile(real):
+        raise NotAppliedError(f"{path} is no file any more", f"ls -l {path}")
+    _write(real, record)
 
 
 def read_undo(path: str) -> UndoRecord:
@@ -89,32 +98,54 @@ def read_undo(path: str) -> UndoRecord:
 
 
 def numbered_names(directory: str) -> list[str]:
-    """The undo files there by name, the last one first; none where it cannot be read."""
+    """The undo files there by name, the last one first.
+
+    Raises DeniedError, BadDataError for a directory that cannot be read.
+    """
     try:
         entries = os.listdir(directory)
-    except OSError:
+    except FileNotFoundError:
         return []
+    except OSError as error:
+        denied = DeniedError if isinstance(error, PermissionError) else BadDataError
+        raise denied(
+            f"{directory} cannot be read: {error.strerror}", "name the file: dpctl node undo FILE"
+        ) from error
     found = [(int(each[1]), name) for name in entries if (each := _NAME.fullmatch(name))]
     return [name for _, name in sorted(found, reverse=True)]
 
 
-def undo_records(directory: str, node: str) -> tuple[tuple[str, UndoRecord], ...]:
-    """Records of this node, the last one first. A file that was begun and never finished is left
-    out: nothing was changed after it."""
-    records: list[tuple[str, UndoRecord]] = []
+def undo_records(directory: str, node: str) -> Iterator[tuple[str, UndoRecord]]:
+    """Records of this node, the last one first, read one by one. A file that was begun and never
+    finished is empty, and left out: nothing was changed after it.
+
+    Raises DeniedError, BadDataError for a file or directory that cannot be read: an older change
+    is not the last one.
+    """
+    start = _words(f"{node}-")
     for name in numbered_names(directory):
+        found = _NAME.fullmatch(name)
+        if found is None or not found[2].startswith(start):
+            continue
         path = os.path.join(directory, name)
-        with suppress(DpctlError):
+        with suppress(OSError):
+            if os.stat(path).st_size == 0:
+                continue
+        try:
             record = read_undo(path)
-            if record.node == node:
-                records.append((path, record))
-    return tuple(records)
+        except UsageError:
+            continue  # gone since
+        except DpctlError as error:
+            error.hint = "it may be the last change; an older one: dpctl node undo FILE"
+            raise
+        if record.node == node:
+            yield path, record
 
 
 def _reserve(directory: str, record: UndoRecord, given: int | None) -> str:
     """The next number, taken by creating the file: two runs never share one of one node."""
     number = next_number(directory) if given is None else given
-    words = re.sub(r"[^A-Za-z0-9.-]", "_", f"{record.node}-{record.action}")[:120]
+    words = _words(f"{record.node}-{record.action}")
     for _ in range(_MOST_TRIES):
         path = os.path.join(directory, f"{number:06d}-{words}.json")
         if given is None and any(
@@ -131,7 +162,12 @@ def _reserve(directory: str, record: UndoRecord, given: int | None) -> str:
     raise NotAppliedError(f"no free name in {directory}", "remove old undo files there")
 
 
-def _write(path: str, record: UndoRecord) -> None:
+def _words(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "_", text)[:120]
+
+
+def _write(path: str, record: UndoRecord, place: str | None = None) -> None:
+    """`place`: what an error names, where that is not the file."""
     directory = os.path.dirname(path)
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=".", dir=directory)
@@ -151,12 +187,12 @@ def _write(path: str, record: UndoRecord) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise _failed(error, path) from error
+        raise _failed(error, place or path) from error
 
 
 def _failed(error: OSError, path: str) -> DpctlError:
     words = f"the undo file cannot be written ({error.strerror}: {path}), so nothing was changed"
-    hint = "name a place for it: --undo-file FILE"
+    hint = "make room there, or name another place: --undo-file FILE, or XDG_STATE_HOME"
     if isinstance(error, PermissionError):
         return DeniedError(words, hint)
     return NotAppliedError(words, hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from dpctl import names, quantity
@@ -29,6 +29,8 @@ from dpctl.model.changes import (
 from dpctl.text import shorten
 
 VERSION = 1
+_LATEST = 253_402_300_800.0
+"""Seconds: the year 10000."""
 _KIND = "NodeUndo"
 _KEYS = {
     "resource": "resource",
@@ -94,16 +96,28 @@ def parse_record(data: bytes, what: str) -> UndoRecord:
             node=_text(document["node"]),
             uid=_text_or_none(document["uid"]),
             server=_text(document["server"]),
-            created=float(document["created"]),
-            keys=tuple(_key(item) for item in document["keys"]),
+            created=_time(document["created"]),
+            keys=_once(tuple(_key(item) for item in document["keys"])),
             state=UndoState(document["state"]),
             undone=tuple(_text(item) for item in document["undone"]),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as e:
         reason = shorten(f"{type(e).__name__}: {e}", 120)
         raise BadDataError(
             f"{what} is no undo file ({reason})", "name one that dpctl has written"
         ) from e
+
+
+def _once(keys: tuple[UndoKey, ...]) -> tuple[UndoKey, ...]:
+    if len({key.resource for key in keys}) != len(keys):
+        raise ValueError("a key stands there twice")
+    return keys
+
+
+def _time(value: Any) -> float:
+    if not abs(float(value)) < _LATEST:  # nor is NaN
+        raise ValueError("no time")
+    return float(value)
 
 
 def _key(item: Any) -> UndoKey:
@@ -209,7 +223,7 @@ def plan_undo(
 
 
 def last_to_undo(
-    node: Node, records: Sequence[tuple[str, UndoRecord]]
+    node: Node, records: Iterable[tuple[str, UndoRecord]]
 ) -> tuple[tuple[str, UndoRecord] | None, tuple[str, ...]]:
     """Of records, the last one first: the first that took something and has not been undone; and
     the paths of those passed over, which were planned and never reached the server."""

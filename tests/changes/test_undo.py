@@ -56,6 +56,7 @@ RECORDS = st.builds(
             st.booleans(),
         ),
         max_size=3,
+        unique_by=lambda key: key.resource,
     ).map(tuple),
     st.sampled_from(UndoState),
     st.lists(TEXT, max_size=2).map(tuple),
@@ -80,6 +81,20 @@ def test_a_file_of_another_kind_is_bad_data() -> None:
     for path, value in (("version", 2), ("kind", "Pod"), ("keys", [{}]), ("state", "x")):
         with pytest.raises(BadDataError):
             parse_record(json.dumps({**document, path: value}).encode(), "it")
+
+
+@pytest.mark.parametrize("created", ["NaN", "Infinity", "1e400", "1" + "0" * 400, "-1e300"])
+def test_a_time_that_is_none_is_bad_data(created: str) -> None:
+    text = json.dumps({**json.loads(encode_record(record())), "created": "?"})
+    with pytest.raises(BadDataError, match="is no undo file"):
+        parse_record(text.replace('"?"', created).encode(), "it")
+
+
+def test_a_key_that_stands_there_twice_is_bad_data() -> None:
+    found = record()
+    twice = found._replace(keys=(*found.keys, record(("9", "9")).keys[0]))
+    with pytest.raises(BadDataError, match="twice"):
+        parse_record(encode_record(twice), "it")
 
 
 def record(
@@ -194,9 +209,9 @@ def test_files_are_private_numbered_and_the_last_comes_first(tmp_path: Path) -> 
     paths = [write_undo(record(created=when), directory) for when in (9.0, 5.0, 7.0)]
     assert stat.S_IMODE(os.stat(paths[0]).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
-    found = undo_records(directory, "worker-0")
+    found = list(undo_records(directory, "worker-0"))
     assert [path for path, _ in found] == paths[::-1], "clocks jump, numbers do not"
-    assert undo_records(directory, "other") == ()
+    assert not list(undo_records(directory, "other"))
     rewrite_undo(paths[0], record(state=UndoState.UNDONE))
     assert read_undo(paths[0]).state is UndoState.UNDONE
     assert not [name for name in os.listdir(directory) if name.startswith(".")]
@@ -206,8 +221,53 @@ def test_a_file_that_was_begun_or_is_none_is_passed_over(tmp_path: Path) -> None
     write_undo(record(), str(tmp_path))
     (tmp_path / "000002-worker-0-prune.json").touch()
     (tmp_path / "notes.txt").write_text("mine")
-    assert len(undo_records(str(tmp_path), "worker-0")) == 1
+    assert len(list(undo_records(str(tmp_path), "worker-0"))) == 1
     assert "000003" in write_undo(record(), str(tmp_path))
+
+
+def test_an_older_change_is_not_taken_for_the_last_one(tmp_path: Path) -> None:
+    older = write_undo(record(), str(tmp_path))
+    newer = Path(write_undo(record(), str(tmp_path)))
+    (tmp_path / "000009-worker-9-prune.json").write_text("{")  # another Node's
+    whole = newer.read_bytes()
+    newer.write_bytes(whole[:-20])
+    with pytest.raises(BadDataError, match="000002-worker-0-remove") as error:
+        next(undo_records(str(tmp_path), "worker-0"))
+    assert "undo FILE" in (error.value.hint or "")
+    newer.write_bytes(whole)
+    Path(older).write_text("{")
+    path, _ = next(undo_records(str(tmp_path), "worker-0"))
+    assert path == str(newer), "what is older does not matter"
+
+
+def test_a_place_that_cannot_be_listed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadDataError, match="Not a directory"):
+        next(undo_records(str(tmp_path / "file"), "worker-0"))
+    assert not list(undo_records(str(tmp_path / "none"), "worker-0"))
+
+
+def test_a_link_that_was_named_stays_a_link(tmp_path: Path) -> None:
+    path = write_undo(record(), str(tmp_path))
+    link = tmp_path / "stdin"
+    link.symlink_to(path)
+    rewrite_undo(str(link), record(state=UndoState.UNDONE))
+    assert link.is_symlink()
+    assert read_undo(path).state is UndoState.UNDONE
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(NotAppliedError):
+        rewrite_undo(str(tmp_path / "fifo"), record())
+    assert stat.S_ISFIFO(os.stat(tmp_path / "fifo").st_mode)
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NotAppliedError, match="nothing was changed"):
+        write_undo(record(), str(tmp_path))
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_hostile_name_stays_in_the_directory(tmp_path: Path) -> None:
