@@ -91,6 +91,10 @@ class Connection:
         what may not be repeated and may have been carried out), DeniedError (a credential file may
         not be read) and BadDataError (an answer that breaks off or is too large).
         """
+        if any(step in (".", "..") for step in path.split("/")):  # which would lead elsewhere
+            raise BadDataError(
+                f"{self.server} knows an object by the name {path}: no object has it"
+            )
         again = method == "GET" if repeatable is None else repeatable
         until = time.monotonic() + max(self.timeout, self._patience)
         attempt = 0

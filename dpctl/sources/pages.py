@@ -97,6 +97,7 @@ def _once(
     goes_on: bool,
 ) -> Iterator[Page]:
     token = ""
+    tokens: set[int] = set()
     total = empty = 0
     first = True
     for _ in range(_MOST_PAGES):
@@ -133,8 +134,9 @@ def _once(
         del document, page, items  # 500 Nodes are 20 MiB: not two pages at a time
         if not token:
             return
-        if empty == _MOST_EMPTY:
+        if empty == _MOST_EMPTY or hash(token) in tokens:  # round and round
             break
+        tokens.add(hash(token))
     raise BadDataError(
         f"{server}: the list {path} does not end",
         f"check that the server in {where} is an API server",

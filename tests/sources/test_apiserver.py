@@ -22,6 +22,8 @@ from dpctl.errors import (
     UsageError,
 )
 from dpctl.sources.apiserver import Api, connect
+from dpctl.writes.node_status import patch_node_status
+from dpctl.writes.pods import delete_pod
 from tests.fakes import api_server as fake
 from tests.fakes.kubeconfigs import NODE, NODE_PATH, env_for, headers_of, kubeconfig
 
@@ -93,16 +95,6 @@ def test_a_list_that_expires_for_ever_is_given_up(api: Api, server: fake.Server)
         api.list_pods("worker-0")
 
 
-def test_a_list_without_an_end_is_given_up(
-    api: Api, server: fake.Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dpctl.sources.pages._MOST_PAGES", 5)
-    server.answer(PODS_PATH, fake.json_reply({"metadata": {"continue": "t"}, "items": []}))
-    with pytest.raises(BadDataError, match="does not end"):
-        api.list_pods("worker-0")
-    assert len(server.requests) == 5
-
-
 def numbered(count: int, wait: float = 0.0) -> fake.Reply:
     """Pages of `count` items, each with a token of its own."""
     numbers = itertools.count()
@@ -113,6 +105,16 @@ def numbered(count: int, wait: float = 0.0) -> fake.Reply:
         fake.json_reply({"metadata": metadata, "items": [pod(1)] * count})(handler)
 
     return reply
+
+
+def test_a_list_without_an_end_is_given_up(
+    api: Api, server: fake.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpctl.sources.pages._MOST_PAGES", 5)
+    server.answer(PODS_PATH, numbered(1))
+    with pytest.raises(BadDataError, match="does not end"):
+        api.list_pods("worker-0")
+    assert len(server.requests) == 5
 
 
 def test_a_list_of_empty_pages_is_given_up(api: Api, server: fake.Server) -> None:
@@ -415,3 +417,13 @@ def test_a_server_that_is_not_there(tmp_path: Path, url: str, message: str) -> N
         connect(env_for(path)).get_node("worker-0")
     assert url in e.value.message
     assert path in (e.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["..", "."])
+def test_a_name_never_leads_to_another_path(api: Api, server: fake.Server, name: str) -> None:
+    """urllib3 takes dots out of a path, as browsers do."""
+    with pytest.raises(BadDataError, match="no object has it"):
+        patch_node_status(api, name, [], manager="dpctl")
+    with pytest.raises(BadDataError, match="no object has it"):
+        delete_pod(api, name, "p", uid="u")
+    assert not server.requests

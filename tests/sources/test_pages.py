@@ -104,3 +104,11 @@ def test_a_page_of_something_else_is_named(api: Api, server: fake.Server) -> Non
     server.answer(NODES, fake.json_reply({"items": {"a": 1}}))
     with pytest.raises(BadDataError, match="items is an object, not a list"):
         names(api)
+
+
+def test_a_list_that_goes_round_is_told_at_once(api: Api, server: fake.Server) -> None:
+    there, back = page(node(1), token="a"), page(node(2), token="b")
+    server.answer(NODES, there, back, there, back, there)
+    with pytest.raises(BadDataError, match="does not end"):
+        names(api)
+    assert len(server.requests) == 3
