@@ -15,7 +15,7 @@ from dpctl.changes.apply import DoubtfulError, UncertainError, apply_plan
 from dpctl.changes.undo_clearing import clear_undo
 from dpctl.changes.undo_file import rewrite_undo, write_undo
 from dpctl.changes.undo_record import record_of
-from dpctl.changes.verify import verify, window
+from dpctl.changes.verify import judge, verify, window
 from dpctl.errors import BadDataError, DpctlError, NotAppliedError
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import (
@@ -54,11 +54,14 @@ class Work(NamedTuple):
 class Done(NamedTuple):
     outcomes: tuple[KeyOutcome, ...]
     undo_file: str | None
+    interrupted: bool = False
+    """By Ctrl-C, after the change and before its verification had ended."""
 
 
 def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
     """Do what `plan`, made over `node`, says. Raises NotAppliedError and what `apply_plan` raises;
-    then nothing was changed (UncertainError, DoubtfulError: it is not known)."""
+    then nothing was changed (UncertainError, DoubtfulError: it is not known). KeyboardInterrupt
+    before the change stands; what is known of it is told then."""
     if work.record is not None:
         path, record = work.record
     else:
@@ -66,14 +69,20 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
         path = write_undo(record, work.undo_directory, work.undo_file)
         work.tell(f"what goes is kept in {path}")
     applied: list[AppliedChange] = []
+    sending = False
     try:
         last_look(plan, work)
+        sending = True
         for patch in plan.patches:  # several only where several managers own what is put back
             applied.append(apply_plan(work.api, plan._replace(patches=(patch,))))
             names = tuple(dict.fromkeys(change.resource for change in patch.changes))
             record = _progress(record, names, undoing=work.record is not None)
             with suppress(DpctlError):  # applied it is, and what is PLANNED can be undone as well
                 rewrite_undo(path, record)
+    except KeyboardInterrupt:
+        known = f"what came of the change is not known: dpctl resources; dpctl node undo {path}"
+        work.tell(f"interrupted: {known if sending else 'nothing was changed'}")
+        raise
     except (UncertainError, DoubtfulError):
         raise  # the record stays PLANNED: what came of it the Node tells
     except DpctlError:
@@ -81,9 +90,20 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
             with suppress(DpctlError):  # as PLANNED it says no wrong either
                 rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))
         raise
-    if work.undo_directory:
-        clear_undo(work.undo_directory)
-    return Done(_verified(applied, work), path)
+    whole = applied[0]._replace(
+        changes=tuple(change for each in applied for change in each.changes),
+        gone_already=tuple(name for each in applied for name in each.gone_already),
+    )
+    try:
+        if work.undo_directory:
+            clear_undo(work.undo_directory)
+        return Done(_verified(whole, work), path)
+    except KeyboardInterrupt:
+        words = "changed, and interrupted before it was seen whether it stays"
+        step = "dpctl resources shows what is there; dpctl node undo puts it back"
+        unseen = judge(None, whole, final=False)
+        outcomes = tuple(each._replace(detail=words, next_step=step) for each in unseen)
+        return Done(outcomes, path, interrupted=True)
 
 
 def last_look(plan: ChangePlan, work: Work) -> None:
@@ -128,17 +148,12 @@ def _progress(record: UndoRecord, names: tuple[str, ...], *, undoing: bool) -> U
     return record._replace(state=state, undone=undone)
 
 
-def _verified(applied: list[AppliedChange], work: Work) -> tuple[KeyOutcome, ...]:
-    first = applied[0]
-    whole = first._replace(
-        changes=tuple(change for each in applied for change in each.changes),
-        gone_already=tuple(name for each in applied for name in each.gone_already),
-    )
-    seconds = window(whole, work.verify_seconds)
+def _verified(applied: AppliedChange, work: Work) -> tuple[KeyOutcome, ...]:
+    seconds = window(applied, work.verify_seconds)
     if seconds > 0:
         work.tell(f"looking for {seconds:.0f} s whether it stays")
     return verify(
-        lambda: work.api.get_node(whole.node), whole, seconds, sleep=work.sleep, now=work.now
+        lambda: work.api.get_node(applied.node), applied, seconds, sleep=work.sleep, now=work.now
     )
 
 

@@ -332,4 +332,6 @@ def finish(
     )
     done = carry_out(plan, node, work)
     session.report(plan, done.outcomes, done.undo_file)
+    if done.interrupted:
+        return ExitCode.INTERRUPTED
     return exit_code(plan, done.outcomes, verified=verify != 0)

@@ -101,11 +101,11 @@ def prune(
         streams.plain("nothing was deleted")
         return ExitCode.NOT_APPLIED
     done: list[PodChangeRow] = []
-    broke: DpctlError | None = None
+    broke: DpctlError | KeyboardInterrupt | None = None
     for row in rows:
         try:
             done.append(delete_failed(api, row, dry_run=dry_run == "server"))
-        except DpctlError as error:
+        except (DpctlError, KeyboardInterrupt) as error:  # what was done is told all the same
             broke = error
             break
     if options.is_table:
@@ -117,7 +117,9 @@ def prune(
         if row.outcome is Outcome.NOT_APPLIED:
             streams.say("error", f"{row.namespace}/{row.pod}: {row.detail}")
     if broke is not None:
-        streams.say("note", f"{len(rows) - len(done)} of {len(rows)} pods not tried")
+        stopped = rows[len(done)]
+        left = f"{len(rows) - len(done) - 1} of {len(rows)} pods not tried"
+        streams.say("note", f"it ended at {stopped.namespace}/{stopped.pod}; {left}")
         raise broke
     bad = any(row.outcome is Outcome.NOT_APPLIED for row in done)
     return ExitCode.NOT_APPLIED if bad else ExitCode.OK

@@ -176,14 +176,18 @@ def test_too_many_keys_for_one_patch(world: World) -> None:
         apply_plan(world.api, plan)
 
 
-def carried_out(world: World, names: tuple[str, ...] = (KEY,)) -> Done:
+def carried_out(
+    world: World, names: tuple[str, ...] = (KEY,), tell: Callable[[str], None] = print
+) -> Done:
     node = world.api.get_node(world.name)
 
     def plan(snap: Snapshot) -> ChangePlan:
         return plan_removal(snap, Removal(Action.REMOVE, names=names))
 
     directory = str(world.directory / "undo")
-    work = Work(world.api, world.look, plan, verify_seconds=0.0, undo_directory=directory)
+    work = Work(
+        world.api, world.look, plan, verify_seconds=0.0, undo_directory=directory, tell=tell
+    )
     return carry_out(plan_of(world, *names), node, work)
 
 
@@ -268,3 +272,20 @@ def test_what_was_refused_is_no_change_to_undo(world: World) -> None:
         carried_out(world)
     world.write({KEY: "3"}, "operator")
     assert not can_be_undone(world)
+
+
+@pytest.mark.parametrize(
+    ("at", "words"), [("before PATCH", "not known"), ("look at the machine", "nothing was changed")]
+)
+def test_an_interruption_says_how_far_it_came(world: World, at: str, words: str) -> None:
+    said: list[str] = []
+
+    def interrupt(what: str) -> None:
+        if what == at and said:  # the undo file is there
+            raise KeyboardInterrupt
+
+    world.on_step = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        carried_out(world, tell=said.append)
+    assert said[-1].startswith("interrupted: ")
+    assert words in said[-1]

@@ -202,6 +202,26 @@ def test_killed_after_the_patch_it_can_be_undone(new_lab: Callable[..., Lab]) ->
     assert numbers(lab, OLD) == ("0", "0")
 
 
+def test_interrupted_while_it_looks_it_says_what_it_did(new_lab: Callable[..., Lab]) -> None:
+    process = subprocess.Popen(
+        [*DPCTL, "remove", OLD, "--yes", "--verify", "10m"],
+        env={**os.environ, **env(new_lab())},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "looking for" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out.endswith(f"node/lab-0 {OLD} removed (not verified)\n")
+    assert "interrupted before it was seen whether it stays" in err
+    assert "dpctl node undo" in err
+
+
 def test_no_place_for_the_undo_file_no_change(new_lab: Callable[..., Lab]) -> None:
     lab = new_lab()
     (lab.directory / "blocked").write_text("a file, no directory")

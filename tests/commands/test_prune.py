@@ -6,10 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dpctl.lab.api_errors import ApiError
+from dpctl.lab.api_handlers import Call
 from dpctl.lab.fixture import Lab
+from tests.changes.nodes import OLD, running
 from tests.run import dpctl
 
 REJECTED = "batch/greedy"
@@ -101,6 +105,30 @@ def test_only_the_rejected_go(own: Lab) -> None:
     assert row["reason"] == "UnexpectedAdmissionError"
     assert not rejected(own)
     assert dpctl("pods", "-o", "name", env=own.env).out == before
+
+
+def test_a_run_that_ends_midway_says_where(tmp_path: Path) -> None:
+    with running(tmp_path) as nodes:
+        nodes.add(0)
+        for name in ("p-1", "p-2", "p-3"):
+            nodes.add_pod(name, "n-0", OLD, phase="Failed")
+
+            def reject(found: dict[str, Any]) -> dict[str, Any]:
+                found["status"]["reason"] = "UnexpectedAdmissionError"
+                return found
+
+            nodes.store.update(
+                "pods", name, reject, namespace="ml", manager="kubelet", subresource="status"
+            )
+
+        def before(call: Call) -> None:
+            if call.method == "DELETE" and call.path.endswith("p-2"):
+                raise ApiError(403, "Forbidden", "not this one")
+
+        nodes.handlers.before = before
+        result = dpctl("pods", "prune", "--failed", "--yes", "--node", "n-0", env=nodes.env)
+    assert (result.code, result.out.splitlines()[-1]) == (5, "pod/p-1 -n ml deleted"), result
+    assert "note: it ended at ml/p-2; 1 of 3 pods not tried" in result.err
 
 
 def test_a_pod_called_prune(new_lab: Callable[..., Lab]) -> None:
