@@ -96,9 +96,11 @@ def prune(
 
 def _line(row: SocketChangeRow) -> str:
     from dpctl.text import escape
+    from dpctl.writes.socket_files import original_of
 
     word = _WORDS[row.outcome]
-    more = f": {escape(row.reason)}" if row.outcome is not Outcome.CHANGED else ""
+    told = row.outcome is not Outcome.CHANGED or original_of(row.endpoint) is not None
+    more = f": {escape(row.reason)}" if told else ""
     return f"socket/{escape(row.endpoint)} {word}{more}"
 
 

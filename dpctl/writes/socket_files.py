@@ -19,7 +19,7 @@ from enum import StrEnum
 from dpctl.sources.directory import kernel_device
 
 _PREFIX = ".dpctl-aside-"
-_ASIDE = re.compile(r"\.dpctl-aside-[0-9a-f]{8}-(.+)", re.DOTALL)
+_ASIDE = re.compile(r"\.dpctl-aside-[0-9a-f]{8}-([^/]+)")
 _LONGEST_NAME = 255
 
 
@@ -75,13 +75,14 @@ def deal_with_aside(directory: str, aside: str) -> Fate:
 def _decide(top: int, aside: str, name: str) -> Fate:
     try:
         dead = _is_dead(top, aside)
+        if dead:
+            os.unlink(aside, dir_fd=top)
+    except FileNotFoundError:  # another dpctl took it for what a killed one had left
+        return Fate.GONE
     except OSError:
         _put_back(top, aside, name, Fate.ALIVE)
         raise
-    if not dead:
-        return _put_back(top, aside, name, Fate.ALIVE)
-    os.unlink(aside, dir_fd=top)
-    return Fate.REMOVED
+    return Fate.REMOVED if dead else _put_back(top, aside, name, Fate.ALIVE)
 
 
 def _put_back(top: int, aside: str, name: str, fate: Fate) -> Fate:
@@ -91,13 +92,17 @@ def _put_back(top: int, aside: str, name: str, fate: Fate) -> Fate:
     except FileExistsError:
         if not _same(top, aside, name):
             return Fate.STRANDED
-    except OSError as error:
-        # Links to others' sockets are root's (protected_hardlinks), and not of every file system.
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK) or _exists(top, name):
+    except FileNotFoundError:  # another dpctl has put it back
+        return fate
+    except OSError:
+        # Links to others' sockets are root's (protected_hardlinks), not of every file system, and
+        # want room on the disk; a plugin must not lose its name for that.
+        if _exists(top, name):
             raise
         os.rename(aside, name, src_dir_fd=top, dst_dir_fd=top)
         return fate
-    os.unlink(aside, dir_fd=top)
+    with suppress(FileNotFoundError):
+        os.unlink(aside, dir_fd=top)
     return fate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -235,7 +235,53 @@ def test_a_name_too_long_to_be_set_aside_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["", ".dpctl-aside-", ".dpctl-aside-0123abcd-", "gpu.sock"])
+@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("call", ["open", "link", "unlink"])
+def test_a_second_dpctl_that_tidies_up_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: bool, call: str
+) -> None:
+    path = tmp_path / "gpu.sock"
+    plugin = bind(path)
+    if not alive:
+        plugin.close()
+    real = getattr(os, call)
+
+    def hooked(*args: object, **kwargs: object) -> object:
+        monkeypatch.undo()
+        for name in names(tmp_path):
+            if original_of(name):
+                deal_with_aside(str(tmp_path), name)
+        return real(*args, **kwargs)
+
+    inode, device = path.lstat().st_ino, kernel_device(path.lstat().st_dev)
+    if call == "open":  # the first one is the directory's
+        opened = os.open(tmp_path, os.O_RDONLY)
+        monkeypatch.setattr("dpctl.writes.socket_files._opened", lambda _: nullcontext(opened))
+    monkeypatch.setattr(os, call, hooked)
+    fate = remove_socket(str(tmp_path), "gpu.sock", inode=inode, device=device)
+    assert fate in ((Fate.GONE, Fate.ALIVE) if alive else (Fate.GONE, Fate.REMOVED))
+    assert names(tmp_path) == (["gpu.sock"] if alive else [])
+    plugin.close()
+
+
+@pytest.mark.parametrize("number", [28, 122])  # no space, over quota
+def test_a_disk_without_room_takes_no_name_from_a_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", full)
+    with bind(tmp_path / "gpu.sock"):
+        assert remove(tmp_path / "gpu.sock") is Fate.ALIVE
+        assert answers(tmp_path / "gpu.sock")
+    assert names(tmp_path) == ["gpu.sock"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".dpctl-aside-", ".dpctl-aside-0123abcd-", "gpu.sock", ".dpctl-aside-0123abcd-d/x.sock"],
+)
 def test_names_that_are_no_names_aside(tmp_path: Path, name: str) -> None:
     assert original_of(name) is None
     assert original_of(".dpctl-aside-0123abcd-gpu.sock") == "gpu.sock"
