@@ -137,7 +137,14 @@ class Api:
             ) from e
 
     def get_node(self, name: str, *, origin: str | None = None) -> Node:
-        return self._decoded(node_from_json, self.get_node_json(name, origin=origin))
+        node = self._decoded(node_from_json, self.get_node_json(name, origin=origin))
+        if node.name != name:
+            found = shorten(node.name, 80)
+            raise BadDataError(
+                f"{self.server} was asked for Node {name} and answered with {found}",
+                f"check that the server in {self.connection.where} is an API server",
+            )
+        return node
 
     def list_pods_json(self, node: str) -> list[object]:
         """Pods bound to the node, in the server's order.

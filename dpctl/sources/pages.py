@@ -124,6 +124,10 @@ def _once(
             )
         try:
             page = Field(document, "")
+            if "items" not in page.members():  # an empty list has them, too
+                raise BadDataError(
+                    f"{path} is no list", f"check that the server in {where} is an API server"
+                )
             items = [item.value for item in page.at("items").items()]
             token = page.at("metadata", "continue").text() or ""
         except BadDataError as e:

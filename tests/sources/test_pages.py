@@ -112,3 +112,21 @@ def test_a_list_that_goes_round_is_told_at_once(api: Api, server: fake.Server) -
     with pytest.raises(BadDataError, match="does not end"):
         names(api)
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("document", [{}, {"kind": "Status", "message": "later"}, None])
+def test_an_answer_without_a_list_is_no_empty_one(
+    api: Api, server: fake.Server, document: object
+) -> None:
+    """Pods that are not listed would seem not to be there."""
+    server.answer(PODS, fake.json_reply(document))
+    with pytest.raises(BadDataError, match=f"{PODS} is no list"):
+        api.list_pods("n1")
+    server.answer(PODS, fake.json_reply({"items": None}))
+    assert api.list_pods("n1") == ()
+
+
+def test_another_node_than_was_asked_for(api: Api, server: fake.Server) -> None:
+    server.answer(f"{NODES}/n1", fake.json_reply(node(2)))
+    with pytest.raises(BadDataError, match="asked for Node n1 and answered with n2"):
+        names(api, name="n1")
