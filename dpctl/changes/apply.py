@@ -77,6 +77,8 @@ def _send(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
     except DpctlError as error:
         if doubts and not dry_run:  # an earlier attempt may be under way still
             raise DoubtfulError(error.message, error.hint) from (error.__cause__ or error)
+        if not isinstance(error, NotAppliedError):
+            error.message = f"nothing was changed: {error.message}"
         raise
 
 
@@ -122,7 +124,8 @@ def _attempts(
         if _happened(api, plan, patch, failure):
             return False
     assert failure is not None
-    raise NotAppliedError(f"nothing was changed: {failure.message}", failure.hint) from failure
+    hint = failure.hint or f"try again; is {api.server} an API server?"
+    raise NotAppliedError(f"nothing was changed: {failure.message}", hint) from failure
 
 
 def _believe(

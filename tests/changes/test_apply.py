@@ -146,7 +146,9 @@ def answering(world: World, answer: Answer) -> None:
         (404, "not found", "no Node world-0"),
         (422, "", "without saying why"),
         (409, "conflict", "nothing was changed"),
-        (400, "invalid JSON patch", "status 400"),
+        (400, "invalid JSON patch", "nothing was changed: http://world answers"),
+        (401, "", "nothing was changed"),
+        (429, "", "nothing was changed"),
     ],
 )
 def test_refusals_in_words(world: World, status: int, body: str, words: str) -> None:
@@ -157,6 +159,14 @@ def test_refusals_in_words(world: World, status: int, body: str, words: str) -> 
     assert words in error.value.message
     assert error.value.hint
     assert world.amounts()[KEY] == ("0", "0")
+
+
+def test_an_answer_that_is_none_leaves_a_next_step(world: World) -> None:
+    plan = plan_of(world)
+    answering(world, Answer(200, {}, b"<html>"))
+    with pytest.raises(NotAppliedError, match="nothing was changed") as error:
+        apply_plan(world.api, plan)
+    assert error.value.hint
 
 
 def test_a_success_without_effect_is_a_failure(world: World) -> None:
