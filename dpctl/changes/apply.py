@@ -31,6 +31,7 @@ _TRIES = 4
 """Of one patch that was surely not applied: a conflict; no answer, and the Node as it was."""
 _PAUSE = 0.5
 _TIMED_OUT = 408
+_SAYS_NOTHING = "due to an error in our request"
 
 
 class UncertainError(UnreachableError):
@@ -107,7 +108,7 @@ def _attempts(
         else:
             failure = refusal(api, answer, plan.node)
             if answer.status == 422:
-                return _explained(api, plan, patch, dry_run)
+                return _explained(api, plan, patch, dry_run, failure)
             if answer.status == 404:
                 raise NotAppliedError(
                     f"there is no Node {plan.node} any more", "kubectl get nodes"
@@ -171,7 +172,9 @@ def _happened(api: Api, plan: ChangePlan, patch: Patch, failure: DpctlError) -> 
     raise NotAppliedError(explain(node, plan, patch), "run the same again") from failure
 
 
-def _explained(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
+def _explained(
+    api: Api, plan: ChangePlan, patch: Patch, dry_run: bool, failure: DpctlError
+) -> bool:
     """A 422: True where the Node is as wished all the same. Raises NotAppliedError."""
     try:
         node = api.get_node(plan.node)
@@ -184,9 +187,13 @@ def _explained(api: Api, plan: ChangePlan, patch: Patch, dry_run: bool) -> bool:
     as_wished = node.uid == plan.uid and stands(node, patch.changes, after=True)
     if as_wished and not dry_run:
         return True
+    # What failed a test is not named; what failed validation is.
+    silent = failure.message.endswith(" 422") or _SAYS_NOTHING in failure.message
     raise NotAppliedError(
-        f"nothing was changed: {explain(node, plan, patch)}",
-        "run the same again: it looks at the Node as it is now",
+        f"nothing was changed: {explain(node, plan, patch, '' if silent else failure.message)}",
+        "run the same again: it looks at the Node as it is now"
+        if silent
+        else "the API server does not take what was asked for, or a webhook does not",
     )
 
 
@@ -197,8 +204,8 @@ def stands(node: Node, changes: tuple[KeyChange, ...], *, after: bool) -> bool:
     )
 
 
-def explain(node: Node, plan: ChangePlan, patch: Patch) -> str:
-    """What on the Node does not fit the patch's tests. Pure."""
+def explain(node: Node, plan: ChangePlan, patch: Patch, said: str = "") -> str:
+    """What on the Node does not fit the patch's tests, else what the server said. Pure."""
     if node.uid != plan.uid:
         return f"Node {plan.node} has been made anew meanwhile (another UID)"
     if plan.boot_id is not None and node.boot_id != plan.boot_id:
@@ -212,6 +219,8 @@ def explain(node: Node, plan: ChangePlan, patch: Patch) -> str:
         by = f" by {who}" if who and change.part == "capacity" else ""
         was, became = change.before or "no key", now or "no key"
         words.append(f"{change.part} of {change.resource} was {was} and is {became}{by}")
+    if not words and said:
+        return said
     if not words:
         return (
             f"{plan.node}: the API server refused the patch (422) without saying why, and the Node"

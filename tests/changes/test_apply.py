@@ -145,6 +145,8 @@ def answering(world: World, answer: Answer) -> None:
         (403, "cannot patch resource", "patch nodes/status"),
         (404, "not found", "no Node world-0"),
         (422, "", "without saying why"),
+        (422, "the server rejected our request due to an error in our request", "saying why"),
+        (422, "fieldManager: Too long: may not be more than 128 bytes", "fieldManager: Too long"),
         (409, "conflict", "nothing was changed"),
         (400, "invalid JSON patch", "nothing was changed: http://world answers"),
         (401, "", "nothing was changed"),
