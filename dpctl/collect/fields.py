@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpctl.errors import UnreachableError
-from dpctl.model import Source
+from dpctl.model import Kubelet, Node, Source
 
 # What this machine says of its own kubelet, and the field of the snapshot.
 LOCAL = {
@@ -30,6 +30,7 @@ LOCAL = {
     Source.PODS_API: "kubelet_pods",
     Source.POD_DIRS: "pod_dirs",
 }
+API = frozenset({Source.NODE, Source.PODS, Source.UNSCHEDULED, Source.DEVICE_CLASSES})
 STATE_FILES = [s for s in LOCAL if s.endswith("_state")]
 
 
@@ -40,3 +41,13 @@ def named(name: str | None) -> str:
             "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
         )
     return name
+
+
+def another_machine(node: Node, boot_id: str | None, kubelet: Kubelet | None) -> str | None:
+    """Why this is not the Node of the machine with that boot ID and of its kubelet; None: it may
+    be."""
+    if node.boot_id and boot_id and node.boot_id != boot_id:
+        return f"is another machine (its boot ID is {node.boot_id}, here {boot_id})"
+    if kubelet is not None and kubelet.node_name not in (None, node.name):
+        return f"is not the Node of this kubelet, which is {kubelet.node_name}"
+    return None

@@ -136,14 +136,20 @@ class Api:
                 "name it with --node, or another cluster with --context: kubectl get nodes",
             ) from e
 
-    def get_node(self, name: str, *, origin: str | None = None) -> Node:
-        node = self._decoded(node_from_json, self.get_node_json(name, origin=origin))
+    def get_node(
+        self, name: str, *, origin: str | None = None, keep: Callable[[object], None] | None = None
+    ) -> Node:
+        """`keep` takes the document as it came."""
+        document = self.get_node_json(name, origin=origin)
+        node = self._decoded(node_from_json, document)
         if node.name != name:
             found = shorten(node.name, 80)
             raise BadDataError(
                 f"{self.server} was asked for Node {name} and answered with {found}",
                 f"check that the server in {self.connection.where} is an API server",
             )
+        if keep is not None:
+            keep(document)
         return node
 
     def list_pods_json(self, node: str) -> list[object]:
@@ -159,8 +165,13 @@ class Api:
             right=Right("list", "pods"),
         )
 
-    def list_pods(self, node: str) -> tuple[Pod, ...]:
-        return self._decoded(pods_from_json, self.list_pods_json(node))
+    def list_pods(
+        self, node: str, *, keep: Callable[[list[object]], None] | None = None
+    ) -> tuple[Pod, ...]:
+        items = self.list_pods_json(node)
+        if keep is not None:
+            keep(items)
+        return self._decoded(pods_from_json, items)
 
     def list_unscheduled_pods(self) -> tuple[Pod, ...]:
         """Pods of the whole cluster that are bound to no node and not over. DeniedError for a
@@ -171,7 +182,9 @@ class Api:
         )
         return self._decoded(pods_from_json, items)
 
-    def list_device_classes(self) -> tuple[DeviceClass, ...]:
+    def list_device_classes(
+        self, *, keep: Callable[[list[object]], None] | None = None
+    ) -> tuple[DeviceClass, ...]:
         """None where the server has no such API. DeniedError for a node's own credentials."""
         group = "resource.k8s.io"
         for version in _DEVICE_CLASS_VERSIONS:
@@ -182,6 +195,8 @@ class Api:
                 )
             except NotFoundError:
                 continue
+            if keep is not None:
+                keep(items)
             return self._decoded(device_classes_from_json, items)
         return ()
 

@@ -9,7 +9,7 @@ import os
 
 from dpctl.errors import DpctlError
 from dpctl.model import Checkpoint
-from dpctl.sources.files import read_with_stat
+from dpctl.sources.files import Keep, read_with_stat
 from dpctl.statefiles.device_checkpoint import parse_checkpoint
 
 NAME = "kubelet_internal_checkpoint"
@@ -22,7 +22,7 @@ def checkpoint_path(device_plugin_dir: str) -> str:
     return os.path.join(device_plugin_dir, NAME)
 
 
-def read_checkpoint(device_plugin_dir: str) -> Checkpoint:
+def read_checkpoint(device_plugin_dir: str, *, keep: Keep | None = None) -> Checkpoint:
     """`kubelet_internal_checkpoint` of that directory, with its mtime; an empty one (`absent`) when
     the kubelet's directory is there without it, as before the first plugin.
 
@@ -32,6 +32,8 @@ def read_checkpoint(device_plugin_dir: str) -> Checkpoint:
     if not os.path.lexists(path) and os.path.lexists(os.path.join(device_plugin_dir, _KUBELET)):
         return Checkpoint((), {}, 0, 0, absent=True)
     data, found = read_with_stat(path, _LARGEST)
+    if keep is not None:
+        keep(data)
     try:
         return parse_checkpoint(data, modified=found.st_mtime)
     except DpctlError as e:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 
 from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError
+
+Keep = Callable[[bytes], None]
+"""Takes what a source read, as it came, for a bundle."""
 
 _CHUNK = 1 << 20
 _DESCRIPTORS = "/proc/self/fd"

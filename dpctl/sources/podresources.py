@@ -6,6 +6,7 @@ Only calls that read (kubelet-facts §2.3, §7). Converting messages: `podresour
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from dpctl.errors import DpctlError, PeerError
 from dpctl.model import Allocatable, PodHolding, PodResources
@@ -16,6 +17,7 @@ from dpctl.sources.channel import (
     open_channel,
     translate_error,
 )
+from dpctl.sources.files import Keep
 from dpctl.sources.podresources_messages import (
     parse_allocatable_binpb,
     parse_allocatable_json,
@@ -44,12 +46,21 @@ _PODS = "pods-api.sock"
 _SHORT = 2.0
 
 
-def list_pod_resources(socket: str, *, timeout: float, max_message_size: int) -> PodResources:
-    """`List`, by v1 or else v1alpha1. `timeout` is seconds per call, sizes are bytes.
+def list_pod_resources(
+    socket: str,
+    *,
+    timeout: float,
+    max_message_size: int,
+    keep: Callable[[str, bytes], None] | None = None,
+) -> PodResources:
+    """`List`, by v1 or else v1alpha1. `timeout` is seconds per call, sizes are bytes; `keep` takes
+    the version and the answer as it came.
 
     Raises UnreachableError, DeniedError, PeerError, BadDataError.
     """
     version, data = fetch_list(socket, timeout=timeout, max_message_size=max_message_size)
+    if keep is not None:
+        keep(version, data)
     return parse_list_binpb(data, version=version)
 
 
@@ -83,10 +94,14 @@ def get_pod(
     )
 
 
-def get_allocatable(socket: str, *, timeout: float, max_message_size: int) -> Allocatable:
+def get_allocatable(
+    socket: str, *, timeout: float, max_message_size: int, keep: Keep | None = None
+) -> Allocatable:
     """`GetAllocatableResources`. Could crash a kubelet of 1.21: whether to ask at all is decided
     before. Raises as `list_pod_resources`."""
     data = fetch_allocatable(socket, timeout=timeout, max_message_size=max_message_size)
+    if keep is not None:
+        keep(data)
     return parse_allocatable_binpb(data)
 
 

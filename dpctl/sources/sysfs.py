@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from dpctl import cpuset
 from dpctl.env.reading import read_limited, resolve_inside
 from dpctl.errors import BadDataError, UnreachableError
 from dpctl.model import NumaNode, NumaTree
 from dpctl.sources.files import file_error
+
+KeepTree = Callable[[Mapping[str, bytes]], None]
+"""Takes the files of a tree by path below the root, for a bundle."""
 
 NUMA = "devices/system/node"
 PCI = "bus/pci/devices"
@@ -25,12 +28,15 @@ _MOST_HUGEPAGE_SIZES = 64  # hardly any machine has more than four
 _LARGEST_MOUNTINFO = 64 << 20
 
 
-def read_numa(sys_root: str) -> NumaTree:
+def read_numa(sys_root: str, *, keep: KeepTree | None = None) -> NumaTree:
     """The NUMA nodes of `<sys_root>/devices/system/node`, ascending.
 
     Raises UnreachableError (no such tree), DeniedError, BadDataError.
     """
-    return parse_numa(numa_files(sys_root))
+    files = numa_files(sys_root)
+    if keep is not None:
+        keep(files)
+    return parse_numa(files)
 
 
 def numa_files(sys_root: str) -> dict[str, bytes]:
@@ -111,9 +117,12 @@ def _hugepages_name(folder: str) -> str | None:
     return None
 
 
-def read_pci(sys_root: str) -> dict[str, int | None]:
+def read_pci(sys_root: str, *, keep: KeepTree | None = None) -> dict[str, int | None]:
     """PCI address to NUMA node; None where the kernel does not know (-1). Errors as `read_numa`."""
-    return parse_pci(pci_files(sys_root))
+    files = pci_files(sys_root)
+    if keep is not None:
+        keep(files)
+    return parse_pci(files)
 
 
 def pci_files(sys_root: str) -> dict[str, bytes]:

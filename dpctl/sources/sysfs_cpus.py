@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dpctl import cpuset
 from dpctl.errors import BadDataError
 from dpctl.model import CpuTree
-from dpctl.sources.sysfs import list_folder, read_file
+from dpctl.sources.sysfs import KeepTree, list_folder, read_file
 
 CPU = "devices/system/cpu"
 _MOST_CPUS = 8192  # NR_CPUS of the widest kernel builds
@@ -19,9 +19,12 @@ _LISTS = ("online", "offline")
 _TOPOLOGY = ("core_id", "physical_package_id")
 
 
-def read_cpus(sys_root: str) -> CpuTree:
+def read_cpus(sys_root: str, *, keep: KeepTree | None = None) -> CpuTree:
     """Raises UnreachableError (no such tree), DeniedError, BadDataError."""
-    return parse_cpus(cpu_files(sys_root))
+    files = cpu_files(sys_root)
+    if keep is not None:
+        keep(files)
+    return parse_cpus(files)
 
 
 def cpu_files(sys_root: str) -> dict[str, bytes]:
