@@ -41,6 +41,8 @@ COMMANDS: Mapping[str, Entry] = {
     "node": Entry("What Nodes offer and what is left; remove what nothing backs", NODE),
     "who": Entry("Who holds a device ID or has a device node open", NODE),
     "state": Entry("The state files of the kubelet, and would it start with them", NODE),
+    "snapshot": Entry("A bundle of all that the node says, to look at elsewhere", NODE),
+    "diff": Entry("What changed between two bundles, or since one was made", NODE),
     "lab": Entry("A whole small node without Kubernetes, to learn and to test on", TRY),
     "env": Entry("Every path and endpoint, and where it came from", SELF),
     "config": Entry("View and change the configuration file", SELF),

@@ -27,6 +27,7 @@ FILES = (
     "poddirs.json",
     "hostpaths.json",
     "cdi.json",
+    "openers.json",
     "api/node.json",
     "api/pods.json",
     "api/events.json",
@@ -39,7 +40,14 @@ FILES = (
     "podresources/allocatable.binpb",
     "podresources/allocatable.json",
 )
-FOLDERS = ("kubelet", "plugins", "plugins_registry", "sys/devices/system/node", "sys/bus/pci")
+FOLDERS = (
+    "kubelet",
+    "plugins",
+    "plugins_registry",
+    "sys/devices/system/node",
+    "sys/devices/system/cpu",
+    "sys/bus/pci",
+)
 LAYOUT_HINT = (
     "a bundle holds api/node.json, api/pods.json, device-plugins/kubelet_internal_checkpoint,"
     " device-plugins/ls.txt, podresources/list.json, sys/devices/system/node/…, meta.json: any of"
@@ -52,6 +60,10 @@ _MOST_DIRECTORIES = 20_000
 _DEEPEST = 12
 # An archive may unpack to this many times the largest message.
 _TOTAL = 8
+
+
+class MissingError(Exception):
+    """Nothing in the bundle answers for a source; `args`: why, where that is not plain."""
 
 
 @dataclass(frozen=True, slots=True)

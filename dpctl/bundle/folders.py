@@ -6,13 +6,13 @@ One broken file of many is handed to `broken` and the rest goes on; the rows are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from dpctl.bundle.files import BundleFiles
-from dpctl.bundle.records import folder_endpoint, parse_socket_state
+from dpctl.bundle.files import BundleFiles, MissingError
+from dpctl.bundle.records import folder_endpoint, parse_socket_state, root_of, with_file
 from dpctl.errors import BadDataError, DpctlError
-from dpctl.model import PluginSocket, RegistrySocket, SocketState
+from dpctl.model import CpuTree, NumaTree, PluginSocket, RegistrySocket, SocketState
 
 PLUGIN_FILES = ("options.json", "devices.json", "info.json", "state.json")
 # What counts below a folder of sys/: a link there hides something; others (`cpu0`, `subsystem`) are
@@ -64,7 +64,12 @@ def _plugin(files: BundleFiles, folder: str, present: list[str], broken: Broken)
 
     options = parsed("options.json", sources.parse_options_json)
     devices = parsed("devices.json", sources.parse_devices_json)
-    info = parsed("info.json", lambda data: sources.parse_info_json(data, endpoint))
+    info = parsed(
+        "info.json",
+        lambda data: with_file(
+            sources.parse_info_json(data, endpoint), root_of(data, "the plugin's registration")
+        ),
+    )
     stated = parsed("state.json", parse_socket_state)
     if stated is not None:
         state, detail = stated
@@ -93,13 +98,34 @@ def read_registry(files: BundleFiles, broken: Broken) -> tuple[RegistrySocket, .
 def _registration(data: bytes, path: str) -> RegistrySocket:
     from dpctl.sources.registry import parse_registry_json
 
-    if b'"state"' in data:  # no field of GetInfo
+    root = root_of(data, "the socket's record")
+    if root.at("state").value is not None:  # no field of GetInfo
         state, detail = parse_socket_state(data)
-        return RegistrySocket(path, state, detail=detail)
-    return parse_registry_json(data, path)
+        return with_file(RegistrySocket(path, state, detail=detail), root)
+    return with_file(parse_registry_json(data, path), root)
 
 
-def read_sys(files: BundleFiles, folder: str, broken: Broken | None) -> dict[str, bytes]:
+def read_numa(files: BundleFiles) -> NumaTree:
+    """Raises MissingError, as all of `sys/`. All or nothing: without its cpulist a NUMA node would
+    look like one without CPUs."""
+    from dpctl.sources.sysfs import parse_numa
+
+    return parse_numa(_read_sys(files, "sys/devices/system/node", None))
+
+
+def read_cpus(files: BundleFiles) -> CpuTree:
+    from dpctl.sources.sysfs_cpus import parse_cpus
+
+    return parse_cpus(_read_sys(files, "sys/devices/system/cpu", None))
+
+
+def read_pci(files: BundleFiles, broken: Broken) -> Mapping[str, int | None]:
+    from dpctl.sources.sysfs import parse_pci
+
+    return parse_pci(_read_sys(files, "sys/bus/pci/devices", broken))
+
+
+def _read_sys(files: BundleFiles, folder: str, broken: Broken | None) -> dict[str, bytes]:
     """The files below a folder of `sys/` that `sources.sysfs` reads, by path below `sys/`.
 
     Where `broken` is None every one counts: BadDataError when one is a link.
@@ -117,6 +143,8 @@ def read_sys(files: BundleFiles, folder: str, broken: Broken | None) -> dict[str
             raise error
         broken(folder, error)
     found = [entry.name for entry in entries if entry.kind == "file"]
+    if not found:
+        raise MissingError
     return {name.removeprefix("sys/"): _needed(files, name) for name in found}
 
 

@@ -10,32 +10,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpctl.bundle.files import BundleFiles, open_bundle
-from dpctl.bundle.folders import Broken, read_plugins, read_registry, read_sys
+from dpctl.bundle.files import BundleFiles, MissingError
+from dpctl.bundle.folders import (
+    Broken,
+    read_cpus,
+    read_numa,
+    read_pci,
+    read_plugins,
+    read_registry,
+)
 from dpctl.bundle.machine import one_machine
+from dpctl.bundle.meta import Meta, Record, parse_meta
+from dpctl.bundle.opened import opened
 from dpctl.bundle.records import (
-    Meta,
     parse_cdi,
     parse_host_paths,
     parse_kubelet_pods,
-    parse_meta,
     parse_pod_dirs,
     parse_pod_names,
     parse_proc,
     parse_sockets,
 )
 from dpctl.env import Env
-from dpctl.errors import BadDataError, DpctlError, UsageError
+from dpctl.errors import BadDataError, DpctlError
 from dpctl.model import (
     Allocatable,
     Checkpoint,
-    CpuTree,
     DirectoryListing,
     Kubelet,
     Node,
-    NumaTree,
     PluginSocket,
     Pod,
     PodResources,
@@ -49,6 +54,9 @@ from dpctl.model import (
 )
 from dpctl.sources.json_fields import parse_json
 
+if TYPE_CHECKING:
+    from dpctl.sources.state_files import StateFile
+
 META = "meta"
 PROC = "proc"
 """Names of the SourceRows of `meta.json` and `proc.json`: present only when those are broken."""
@@ -61,47 +69,42 @@ _CHECKPOINT = "kubelet_internal_checkpoint"
 _T = TypeVar("_T")
 
 
-def read_bundle(env: Env, want: Collection[Source]) -> Snapshot:
-    """The wanted sources out of the bundle that `env` names.
+def read_bundle(env: Env, want: Collection[Source], recorded: Collection[Source] = ()) -> Snapshot:
+    """The wanted sources out of the bundle that `env` names; of one that was put together by hand,
+    those in `recorded` too.
 
     Raises UnreachableError (no such path), DeniedError and BadDataError for the bundle as a whole;
     a file that is missing or broken becomes a SourceRow instead.
     """
-    path = env.bundle.value
-    if path is None:
-        raise UsageError("no bundle is named", "name one with --from")
     named = env.node_name.value if env.node_name.origin == "flag" else None
-    files = open_bundle(path, max_file_size=env.max_message_size)
-    return one_machine(_Reader(files, frozenset(want), named).snapshot())
-
-
-def read_bundle_file(env: Env, name: str) -> bytes | None:
-    """One file by its name in the layout (`kubelet/cpu_manager_state`); None: not in the bundle.
-
-    Errors as `read_bundle`, and DpctlError for a file that may not be read.
-    """
-    path = env.bundle.value
-    if path is None:
-        raise UsageError("no bundle is named", "name one with --from")
-    return open_bundle(path, max_file_size=env.max_message_size).read(name)
+    reader = _Reader(opened(env), frozenset(want), frozenset(recorded), named)
+    snap = reader.snapshot()
+    return snap if snap.complete else one_machine(snap)  # looked at when it was made
 
 
 def _order(row: SourceRow) -> int:
     return list(Source).index(Source(row.name)) if row.name in list(Source) else -1
 
 
-class _MissingError(Exception):
-    """Nothing in the bundle answers for a source; `args`: why, where that is not plain."""
-
-
 class _Reader:
-    def __init__(self, files: BundleFiles, want: frozenset[Source], node_name: str | None) -> None:
+    def __init__(
+        self,
+        files: BundleFiles,
+        want: frozenset[Source],
+        recorded: frozenset[Source],
+        node_name: str | None,
+    ) -> None:
         self._files = files
         self._want = want
         self._named = node_name
         self._rows: list[SourceRow] = []
         self._place = ""
         self._broken: list[SourceRow] = []
+        self._fared = self._meta.sources
+        if self._fared is None:
+            self._want |= recorded
+        elif self._want & {Source.PLUGINS, Source.SOCKETS}:
+            self._want |= {Source.DIRECTORY}  # as `collect` does
 
     def snapshot(self) -> Snapshot:
         from dpctl.sources.kubelet_config import fields_of_flags
@@ -109,12 +112,14 @@ class _Reader:
 
         meta = self._meta
         node = self._take(Source.NODE, "api/node.json", self._node)
-        kubelets, processes = self._processes() if self._wants_processes() else (None, {})
+        wants = {Source.SOCKETS} if self._fared is not None else {Source.SOCKETS, Source.KUBELET}
+        kubelets, processes = self._processes() if self._want & wants else (None, {})
         # Of several kubelets, nothing here says whose configuration it is.
         arguments = kubelets[0].arguments if kubelets and len(kubelets) == 1 else ()
         return Snapshot(
             collected_at=meta.collected_at,
             from_bundle=True,
+            complete=meta.sources is not None,
             pod_resources=self._take(
                 Source.POD_RESOURCES, "podresources/list.json", self._pod_resources
             ),
@@ -136,9 +141,13 @@ class _Reader:
                 "api/deviceclasses.json",
                 lambda: device_classes_from_json(self._json("api/deviceclasses.json")),
             ),
-            numa=self._take(Source.NUMA, "sys/devices/system/node", self._numa),
-            cpus=self._take(Source.CPUS, "sys/devices/system/cpu", self._cpus),
-            pci=self._take(Source.PCI, "sys/bus/pci/devices", self._pci),
+            numa=self._take(Source.NUMA, "sys/devices/system/node", lambda: read_numa(self._files)),
+            cpus=self._take(Source.CPUS, "sys/devices/system/cpu", lambda: read_cpus(self._files)),
+            pci=self._take(
+                Source.PCI,
+                "sys/bus/pci/devices",
+                lambda: read_pci(self._files, self._note_broken(Source.PCI)),
+            ),
             pod_names=self._take(
                 Source.POD_NAMES,
                 "podnames.json",
@@ -167,7 +176,7 @@ class _Reader:
             ),
             **self._state_files(),
             boot_id=meta.boot_id,
-            kubelet_version=meta.kubelet_version or (node.kubelet_version if node else None),
+            kubelet_version=self._kubelet_version(node),
             sources=tuple(sorted(self._rows, key=_order)),
         )
 
@@ -177,13 +186,21 @@ class _Reader:
         """Reads a wanted source and notes how it went. `read` may name another file in `_place`."""
         if source not in self._want:
             return None
+        if self._fared is not None:
+            record = self._fared.get(source)
+            if record is None:
+                return None
+            if not record.row.read:
+                self._rows.append(record.row)
+                return None
         self._place = name
         started = time.monotonic()
         found: _T | None = None
         try:
             found = read()
-        except _MissingError as e:
-            reason = str(e) or f"the bundle has no {name}"
+        except MissingError as e:
+            left_out = self._meta.left_out_of(name)
+            reason = str(e) or left_out or f"the bundle has no {name}"
             row = SourceRow(source, self._files.where(self._place), "missing", reason)
         except DpctlError as e:
             row = self._failed(source, self._place, e)
@@ -202,7 +219,7 @@ class _Reader:
     def _needed(self, name: str) -> bytes:
         data = self._files.read(name)
         if data is None:
-            raise _MissingError
+            raise MissingError
         return data
 
     def _json(self, name: str) -> object:
@@ -215,7 +232,7 @@ class _Reader:
             data = self._files.read(name)
             if data is not None:
                 return parse(data)
-        raise _MissingError
+        raise MissingError
 
     # --- auxiliary files ---
 
@@ -233,8 +250,14 @@ class _Reader:
         """`sockets.json`. Raises."""
         return parse_sockets(self._needed(_SOCKETS))
 
-    def _wants_processes(self) -> bool:
-        return bool(self._want & {Source.SOCKETS, Source.KUBELET})
+    def _record(self, source: Source) -> Record:
+        return (self._fared or {}).get(source) or Record(SourceRow(source, "", "missing"))
+
+    def _kubelet_version(self, node: Node | None) -> str | None:
+        if self._fared is not None and Source.KUBELET not in self._want:
+            return None  # looked for with it alone
+        said = self._meta.kubelet_version
+        return said or (node.kubelet_version if node and self._fared is None else None)
 
     def _processes(self) -> tuple[tuple[Kubelet, ...] | None, Mapping[int, Process]]:
         try:
@@ -249,10 +272,11 @@ class _Reader:
     def _pod_resources(self) -> PodResources:
         from dpctl.sources.podresources import parse_list_binpb, parse_list_json
 
+        version = self._meta.pod_resources_version or "v1"
         # The answer's own bytes before their rendering.
         return self._first(
-            ("podresources/list.binpb", parse_list_binpb),
-            ("podresources/list.json", parse_list_json),
+            ("podresources/list.binpb", partial(parse_list_binpb, version=version)),
+            ("podresources/list.json", partial(parse_list_json, version=version)),
         )
 
     def _allocatable(self) -> Allocatable:
@@ -269,7 +293,7 @@ class _Reader:
 
         try:
             recorded = self._recorded[0]
-        except (DpctlError, _MissingError):
+        except (DpctlError, MissingError):
             recorded = None  # its own source, the socket table, says what is wrong
         if recorded is not None:
             self._place = _SOCKETS
@@ -281,7 +305,7 @@ class _Reader:
         place = self._place
         try:
             return self._listing()
-        except (DpctlError, _MissingError):
+        except (DpctlError, MissingError):
             return None
         finally:
             self._place = place
@@ -289,7 +313,12 @@ class _Reader:
     def _checkpoint(self) -> Checkpoint:
         from dpctl.statefiles.device_checkpoint import parse_checkpoint
 
+        record = self._record(Source.CHECKPOINT)
+        if record.absent:
+            return Checkpoint((), {}, 0, 0, absent=True)
         data = self._needed(f"device-plugins/{_CHECKPOINT}")
+        if record.modified is not None:
+            return parse_checkpoint(data, modified=record.modified)
         listing = self._listed()
         entry = listing.entry(_CHECKPOINT) if listing else None
         return parse_checkpoint(data, modified=entry.modified if entry else None)
@@ -323,13 +352,13 @@ class _Reader:
             return self._named or self._meta.node_name
         try:
             return self._node().name
-        except (DpctlError, _MissingError):
+        except (DpctlError, MissingError):
             return None
 
     def _socket_table(self) -> SocketTable:
         table = self._recorded[1]
         if table is None:
-            raise _MissingError("the socket table was not read when the bundle was made")
+            raise MissingError("the socket table was not read when the bundle was made")
         return table
 
     def _kubelet_config(self, arguments: tuple[str, ...]) -> Mapping[str, object]:
@@ -343,40 +372,24 @@ class _Reader:
 
         found: dict[str, Any] = {}
         for source, file in STATE_FILES.items():
-            name = f"kubelet/{source}"
-            read = partial(self._state, name, file.parse)
-            found[file.field] = self._take(source, name, read)
+            read = partial(self._state, source, file)
+            found[file.field] = self._take(source, f"kubelet/{source}", read)
+        if self._meta.state_root is not None:
+            found["state_root"] = self._meta.state_root
         return found
 
-    def _state(self, name: str, parse: Callable[[bytes, float | None], _T]) -> _T:
-        return parse(self._needed(name), None)
-
-    def _numa(self) -> NumaTree:
-        from dpctl.sources.sysfs import parse_numa
-
-        # All or nothing: without its cpulist a NUMA node would look like one without CPUs.
-        return parse_numa(self._sys("sys/devices/system/node", None))
-
-    def _cpus(self) -> CpuTree:
-        from dpctl.sources.sysfs_cpus import parse_cpus
-
-        return parse_cpus(self._sys("sys/devices/system/cpu", None))
-
-    def _pci(self) -> Mapping[str, int | None]:
-        from dpctl.sources.sysfs import parse_pci
-
-        return parse_pci(self._sys("sys/bus/pci/devices", self._note_broken(Source.PCI)))
-
-    def _sys(self, folder: str, broken: Broken | None) -> dict[str, bytes]:
-        found = read_sys(self._files, folder, broken)
-        if not found:
-            raise _MissingError
-        return found
+    def _state(self, source: Source, file: StateFile) -> object:
+        record = self._record(source)
+        if record.absent:
+            return file.absent
+        return file.parse(self._needed(f"kubelet/{source}"), record.modified)
 
     def _plugins(self) -> tuple[PluginSocket, ...]:
         found = read_plugins(self._files, self._note_broken(Source.PLUGINS))
+        if self._fared is not None:
+            return tuple(found[endpoint] for endpoint in sorted(found))
         if not found:
-            raise _MissingError
+            raise MissingError
         listing = self._listed()
         for entry in listing.entries if listing else ():
             if entry.kind == "socket" and entry.name != _KUBELET_SOCKET:
@@ -386,8 +399,8 @@ class _Reader:
 
     def _registry(self) -> tuple[RegistrySocket, ...]:
         found = read_registry(self._files, self._note_broken(Source.REGISTRY))
-        if not found:
-            raise _MissingError
+        if not found and self._fared is None:
+            raise MissingError
         return found
 
     def _note_broken(self, source: Source) -> Broken:

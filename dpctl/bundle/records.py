@@ -1,5 +1,6 @@
-"""A bundle's own JSON files to and from the model: `meta.json`, `proc.json`, `podnames.json`,
-`podsapi.json`, `poddirs.json`, `hostpaths.json`, `cdi.json`, `device-plugins/sockets.json`. Pure.
+"""A bundle's own JSON files to and from the model: `proc.json`, `podnames.json`, `podsapi.json`,
+`poddirs.json`, `hostpaths.json`, `cdi.json`, `device-plugins/sockets.json` (`meta.json`: `meta`).
+Pure.
 
 camelCase names of the model's fields; times RFC 3339 with microseconds. Files that other programs
 write (kubectl, grpcurl, knit, ls) are decoded by their sources.
@@ -8,11 +9,12 @@ write (kubectl, grpcurl, knit, ls) are decoded by their sources.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from dpctl.errors import BadDataError
+from dpctl.errors import BadDataError, ExitCode
 from dpctl.model import (
     CdiDevice,
     CdiSpec,
@@ -20,55 +22,26 @@ from dpctl.model import (
     DirectoryListing,
     HostPath,
     Kubelet,
+    PluginOptions,
     PodName,
     Process,
+    RegistrySocket,
     SocketState,
     SocketTable,
+    SourceRow,
     UnixSocket,
 )
 from dpctl.model.statefiles import KubeletPod
-from dpctl.sources.json_fields import Field, parse_json
+from dpctl.sources.json_fields import Field, parse_json, parse_time
 from dpctl.text import shorten
 
 _TIMES = frozenset({"modified", "started"})
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """`meta.json`: when, where and of what the bundle was made. None: not said."""
-
-    collected_at: float | None = None
-    kubelet_version: str | None = None
-    boot_id: str | None = None
-    node_name: str | None = None
-
-
-def encode_meta(meta: Meta) -> bytes:
-    return _document(
-        {
-            "collectedAt": _time(meta.collected_at),
-            "kubeletVersion": meta.kubelet_version,
-            "bootID": meta.boot_id,
-            "nodeName": meta.node_name,
-        }
-    )
-
-
-def parse_meta(data: bytes) -> Meta:
-    """Raises BadDataError, as all `parse_` here, naming the field."""
-    root = _root(data, "meta.json")
-    return Meta(
-        collected_at=root.at("collectedAt").time(),
-        kubelet_version=root.at("kubeletVersion").text() or None,
-        boot_id=root.at("bootID").text() or None,
-        node_name=root.at("nodeName").text() or None,
-    )
-
-
 def encode_sockets(directory: DirectoryListing | None, table: SocketTable | None) -> bytes:
     """The listing of device-plugins/ with inodes and devices, and the kernel's socket table; None:
     could not be read."""
-    return _document(
+    return encode_document(
         {
             "directory": _plain(directory),
             "sockets": None if table is None else [_plain(row) for row in table.sockets],
@@ -77,7 +50,7 @@ def encode_sockets(directory: DirectoryListing | None, table: SocketTable | None
 
 
 def parse_sockets(data: bytes) -> tuple[DirectoryListing | None, SocketTable | None]:
-    root = _root(data, "sockets.json")
+    root = root_of(data, "sockets.json")
     directory, sockets = root.at("directory"), root.at("sockets")
     return (
         None if directory.value is None else _listing(directory),
@@ -87,7 +60,7 @@ def parse_sockets(data: bytes) -> tuple[DirectoryListing | None, SocketTable | N
 
 def encode_proc(kubelets: Iterable[Kubelet] | None, processes: Mapping[int, Process]) -> bytes:
     """Kubelets (None: not looked for), and the processes behind sockets."""
-    return _document(
+    return encode_document(
         {
             "kubelets": None if kubelets is None else [_plain(kubelet) for kubelet in kubelets],
             "processes": [_plain(processes[pid]) for pid in sorted(processes)],
@@ -96,7 +69,7 @@ def encode_proc(kubelets: Iterable[Kubelet] | None, processes: Mapping[int, Proc
 
 
 def parse_proc(data: bytes) -> tuple[tuple[Kubelet, ...] | None, dict[int, Process]]:
-    root = _root(data, "proc.json")
+    root = root_of(data, "proc.json")
     kubelets = root.at("kubelets")
     processes = (_process(item) for item in root.at("processes").items())
     return (
@@ -106,7 +79,7 @@ def parse_proc(data: bytes) -> tuple[tuple[Kubelet, ...] | None, dict[int, Proce
 
 
 def encode_pod_names(names: Iterable[PodName]) -> bytes:
-    return _document({"pods": [_plain(name) for name in names]})
+    return encode_document({"pods": [_plain(name) for name in names]})
 
 
 def parse_pod_names(data: bytes) -> tuple[PodName, ...]:
@@ -116,13 +89,13 @@ def parse_pod_names(data: bytes) -> tuple[PodName, ...]:
             namespace=item.at("namespace").needed_text(),
             name=item.at("name").needed_text(),
         )
-        for item in _root(data, "podnames.json").at("pods").items()
+        for item in root_of(data, "podnames.json").at("pods").items()
     )
 
 
 def encode_kubelet_pods(pods: Iterable[KubeletPod]) -> bytes:
     """What the Pods API said, as far as it names UIDs."""
-    return _document({"pods": [_plain(pod) for pod in pods]})
+    return encode_document({"pods": [_plain(pod) for pod in pods]})
 
 
 def parse_kubelet_pods(data: bytes) -> tuple[KubeletPod, ...]:
@@ -133,22 +106,71 @@ def parse_kubelet_pods(data: bytes) -> tuple[KubeletPod, ...]:
             name=item.at("name").needed_text(),
             phase=item.at("phase").text(),
         )
-        for item in _root(data, "podsapi.json").at("pods").items()
+        for item in root_of(data, "podsapi.json").at("pods").items()
     )
 
 
 def encode_pod_dirs(uids: Iterable[str]) -> bytes:
     """UIDs of the kubelet's `pods/` directory."""
-    return _document({"uids": list(uids)})
+    return encode_document({"uids": list(uids)})
 
 
 def parse_pod_dirs(data: bytes) -> tuple[str, ...]:
-    return _root(data, "poddirs.json").at("uids").texts()
+    return root_of(data, "poddirs.json").at("uids").texts()
+
+
+class Opened(NamedTuple):
+    """What was found of one device node."""
+
+    processes: tuple[Process, ...] = ()
+    denied: int = 0
+    """Processes that could not be looked at."""
+    failed: SourceRow | None = None
+
+
+def encode_openers(found: Mapping[str, Opened]) -> bytes:
+    """Device node to the processes that have it open (`openers.json`)."""
+    processes = {p.pid: p for opened in found.values() for p in opened.processes}
+    return encode_document(
+        {
+            "devices": {
+                path: {
+                    "pids": [process.pid for process in opened.processes],
+                    "denied": opened.denied,
+                    "reason": opened.failed.reason if opened.failed else None,
+                    "hint": opened.failed.hint if opened.failed else None,
+                    "code": opened.failed.code if opened.failed else 0,
+                }
+                for path, opened in found.items()
+            },
+            "processes": [_plain(processes[pid]) for pid in sorted(processes)],
+        }
+    )
+
+
+def parse_openers(data: bytes) -> dict[str, Opened]:
+    root = root_of(data, "openers.json")
+    processes = {p.pid: p for p in map(_process, root.at("processes").items())}
+    found: dict[str, Opened] = {}
+    for path, item in root.at("devices").fields():
+        pids = [pid.needed_whole() for pid in item.at("pids").items()]
+        reason, code = item.at("reason").text(), item.at("code").whole() or 0
+        failed = None
+        if reason is not None:
+            if code not in set(ExitCode):
+                raise item.at("code").wrong("an exit code of dpctl")
+            failed = SourceRow("openers", path, "failed", reason, item.at("hint").text(), code)
+        found[path] = Opened(
+            tuple(processes[pid] for pid in pids if pid in processes),
+            item.at("denied").whole() or 0,
+            failed,
+        )
+    return found
 
 
 def encode_host_paths(paths: Mapping[str, HostPath]) -> bytes:
     """What was at the paths that plugins asked for."""
-    return _document({"paths": {path: _plain(found) for path, found in paths.items()}})
+    return encode_document({"paths": {path: _plain(found) for path, found in paths.items()}})
 
 
 def parse_host_paths(data: bytes) -> dict[str, HostPath]:
@@ -160,13 +182,13 @@ def parse_host_paths(data: bytes) -> dict[str, HostPath]:
             linked=None if found.at("linked").value is None else found.at("linked").flag(),
             reason=found.at("reason").text(),
         )
-        for path, found in _root(data, "hostpaths.json").at("paths").fields()
+        for path, found in root_of(data, "hostpaths.json").at("paths").fields()
     }
 
 
 def encode_cdi(specs: Iterable[CdiSpec]) -> bytes:
     """What the CDI directories held, without what is injected into containers."""
-    return _document({"specs": [_plain(spec) for spec in specs]})
+    return encode_document({"specs": [_plain(spec) for spec in specs]})
 
 
 def parse_cdi(data: bytes) -> tuple[CdiSpec, ...]:
@@ -183,21 +205,57 @@ def parse_cdi(data: bytes) -> tuple[CdiSpec, ...]:
             device_nodes=item.at("deviceNodes").texts(),
             error=item.at("error").text(),
         )
-        for item in _root(data, "cdi.json").at("specs").items()
+        for item in root_of(data, "cdi.json").at("specs").items()
     )
 
 
 def encode_socket_state(state: SocketState, detail: str | None) -> bytes:
     """How a socket behaved where no answer of its own tells (`plugins/<endpoint>/state.json`)."""
-    return _document({"state": str(state), "detail": detail})
+    return encode_document({"state": str(state), "detail": detail})
 
 
 def parse_socket_state(data: bytes) -> tuple[SocketState, str | None]:
-    root = _root(data, "the socket's record")
+    root = root_of(data, "the socket's record")
     word = root.at("state").needed_text()
     if word not in list(SocketState):
         raise BadDataError(f"state is {shorten(word, 40)!r}, no state of a socket")
     return SocketState(word), root.at("detail").text()
+
+
+def encode_registration(socket: RegistrySocket) -> bytes:
+    """An answer to GetInfo (where there was none, how the socket behaved), and its file."""
+    said: dict[str, object] = {
+        "type": socket.type,
+        "name": socket.name,
+        "endpoint": socket.service_endpoint,
+        "supportedVersions": list(socket.versions),
+    }
+    if socket.type is None:
+        said = {"state": str(socket.state), "detail": socket.detail}
+    file = {
+        "modified": time_text(socket.modified),
+        "inode": socket.inode,
+        "device": socket.device,
+    }
+    return encode_document({**said, **file})
+
+
+def with_file(socket: RegistrySocket, root: Field) -> RegistrySocket:
+    """With what its record says of the socket's file; nothing in a record of GetInfo alone."""
+    return socket._replace(
+        modified=root.at("modified").time(),
+        inode=root.at("inode").whole(),
+        device=root.at("device").whole(),
+    )
+
+
+def encode_options(options: PluginOptions) -> bytes:
+    return encode_document(
+        {
+            "preStartRequired": options.pre_start_required,
+            "getPreferredAllocationAvailable": options.preferred_allocation,
+        }
+    )
 
 
 def endpoint_folder(endpoint: str) -> str:
@@ -212,7 +270,7 @@ def folder_endpoint(folder: str) -> str:
 # --- decoding ---
 
 
-def _root(data: bytes, name: str) -> Field:
+def root_of(data: bytes, name: str) -> Field:
     root = Field(parse_json(data, name), "")
     if not isinstance(root.value, dict):
         raise Field(root.value, name).wrong("an object")
@@ -291,7 +349,7 @@ def _plain(value: object) -> object:
     """A record as a JSON object, its times as text."""
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {
-            _camel(name): _time(item) if name in _TIMES else _plain(item)
+            _camel(name): time_text(item) if name in _TIMES else _plain(item)
             for name, item in zip(value._fields, value, strict=True)
         }
     if isinstance(value, tuple):
@@ -304,12 +362,18 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _time(seconds: float | None) -> str | None:
+def time_text(seconds: float | None) -> str | None:
+    """RFC 3339 with microseconds; with nanoseconds where only they bring the same number back."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+    if parse_time(text) == seconds:
+        return text
+    whole = math.floor(seconds)
+    fraction = f"{round((seconds - whole) * 1e9):09d}"
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{fraction}+00:00"
 
 
-def _document(value: object) -> bytes:
+def encode_document(value: object) -> bytes:
     # ASCII, so that undecodable bytes (lone surrogates) come back as they were.
     return json.dumps(value, indent=1).encode("ascii") + b"\n"

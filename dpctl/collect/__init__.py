@@ -15,17 +15,24 @@ EVERYTHING = frozenset(Source) - {Source.UNSCHEDULED}
 """All that a node has to say; pods of no node are the cluster's."""
 
 
-def collect(env: Env, want: Collection[Source], *, again: bool = False) -> Snapshot:
+def collect(
+    env: Env,
+    want: Collection[Source],
+    *,
+    again: bool = False,
+    recorded: Collection[Source] = (),
+) -> Snapshot:
     """Everything wanted, read once. Never raises for a source: see `Snapshot.sources`.
 
     `again`: this process goes on and reads more than once, so it keeps what it loads to itself.
+    `recorded`: wanted, too, from a bundle that was put together by hand.
 
     Raises BadDataError or UnreachableError for a bundle that is none.
     """
     if not env.live:
         from dpctl.bundle import read_bundle
 
-        return read_bundle(env, want)
+        return read_bundle(env, want, recorded)
     from dpctl.collect.live import Live
 
     return Live(env, frozenset(want), again).run()

@@ -207,6 +207,8 @@ class Live:
             tasks.append(self._probe_registry)
         if Source.PODS_API in self.want:
             tasks.append(self._list_kubelet_pods)
+        if self.keep is not None:
+            tasks.append(partial(self._keep_extras, self.keep))
         if len(tasks) == 1:
             tasks[0]()
         elif tasks:
@@ -276,6 +278,11 @@ class Live:
         where = self.env.device_plugin_dir.value or ""
         timeout = min(2.0, self.env.request_timeout)
         self.read(Source.PLUGINS, "plugins", where, lambda: probe_sockets(listing, timeout=timeout))
+
+    def _keep_extras(self, evidence: Evidence) -> None:
+        from dpctl.collect.extras import keep_extras
+
+        keep_extras(self.env, evidence, self._this_kubelet(), self.fields.get("checkpoint"))
 
     def _probe_registry(self) -> None:
         from dpctl.sources.registry import probe_registry

@@ -62,7 +62,8 @@ class Question(NamedTuple, Generic[Row]):
     more: Callable[[Env, Snapshot], Snapshot] | None = None
     """A second look, at what the first one showed to be needed."""
     recorded: Collection[Source] = ()
-    """Wanted from a bundle besides: there they cost nothing."""
+    """Wanted besides from a bundle that was put together by hand: there they cost nothing, and it
+    may lack what a node would be asked in the end."""
 
 
 def answer(common: Common, question: Question[Row]) -> int:
@@ -80,8 +81,15 @@ def answer(common: Common, question: Question[Row]) -> int:
     said: set[str] = set()
 
     def read() -> tuple[Snapshot, Sequence[Row]]:
-        want = {*question.want, *(() if env.live else question.recorded)}
-        snap = look(common, env, want, question.needs, said=said, more=question.more)
+        snap = look(
+            common,
+            env,
+            question.want,
+            question.needs,
+            said=said,
+            more=question.more,
+            recorded=question.recorded,
+        )
         return snap, question.rows(snap)
 
     if common.watch:
@@ -122,7 +130,12 @@ def finish(
         streams.plain(sentence)
     if not common.strict:
         return ExitCode.OK
-    weighty = [r for r in snap.sources if r.name not in _INCIDENTAL]
+    return failed_code(snap.sources)
+
+
+def failed_code(rows: Sequence[SourceRow]) -> int:
+    """What --strict makes of sources that were not read."""
+    weighty = [r for r in rows if r.name not in _INCIDENTAL]
     failed = [r.code for r in weighty if r.state in ("failed", "damaged")]
     missing = [r.code or ExitCode.UNREACHABLE for r in weighty if r.state == "missing"]
     return next(iter(failed + missing), ExitCode.OK)
@@ -136,14 +149,15 @@ def look(
     *,
     said: set[str] | None = None,
     more: Callable[[Env, Snapshot], Snapshot] | None = None,
+    recorded: Collection[Source] = (),
 ) -> Snapshot:
     """Collect, name every source that was not read on stderr, and raise when nothing was."""
     from dpctl.collect import collect
 
-    snap = collect(env, want, again=common.watch)
+    snap = collect(env, want, again=common.watch, recorded=recorded)
     if more is not None:
         snap = more(env, snap)
-    snap = snap._replace(sources=tuple(_with_next_step(row, snap) for row in snap.sources))
+    snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
     error = missing(snap, needs)
     if error is not None and env.live and _no_kubelet(env):
         raise UnreachableError(
@@ -168,7 +182,7 @@ _NEXT_STEPS = {
 }
 
 
-def _with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
+def with_next_step(row: SourceRow, snap: Snapshot) -> SourceRow:
     """A failure never stands without something to type or to check."""
     checkpoint = snap.checkpoint
     if row.name == Source.CHECKPOINT and checkpoint is not None and not checkpoint.verified:

@@ -89,7 +89,7 @@ def _ask_the_node(env: Env, snap: Snapshot) -> Snapshot:
     named = all(row.resource for row in plugin_rows(snap) if row.directory == "device-plugins")
     if named:
         return snap
-    if not env.live:
+    if snap.from_bundle and not snap.complete:
         return snap._replace(node=collect(env, {Source.NODE}).node)
     found = collect(env, {Source.NODE, Source.DIRECTORY, Source.SOCKETS})
     asked = tuple(row for row in found.sources if row.name == Source.NODE)

@@ -127,7 +127,8 @@ def verify(
         return _verdict(shown)
 
     def more(env: Env, snap: Snapshot) -> Snapshot:
-        return snap if kubelet_version or not env.live else _with_version(env, snap)
+        as_live = env.live or snap.complete
+        return _with_version(env, snap) if as_live and not kubelet_version else snap
 
     want = {*sources, *_RULES, *_NAMES}
     # A device checkpoint that cannot be decoded is not read, and has its verdict all the same.
@@ -206,7 +207,7 @@ def _ask_for_names(env: Env, snap: Snapshot) -> Snapshot:
     from dpctl.inventory.state.uids import uids_of
 
     pods = Pods(snap)
-    if not env.live or all(pods.by_uid(uid).name for uid in uids_of(snap)):
+    if not (env.live or snap.complete) or all(pods.by_uid(uid).name for uid in uids_of(snap)):
         return snap
     found = collect(env, {Source.NODE, Source.PODS, Source.DIRECTORY, Source.SOCKETS})
     asked = tuple(row for row in found.sources if row.name in _API)

@@ -14,6 +14,7 @@ from dpctl.options import READS, Common, declare
 
 if TYPE_CHECKING:
     from dpctl.env import Env
+    from dpctl.model import Process
 
 _WANT = frozenset({Source.POD_RESOURCES, Source.CHECKPOINT, Source.POD_NAMES})
 
@@ -62,14 +63,38 @@ def command(
         return FoundError(f'no device "{device}" here', hint)
 
     def more(_env: Env, snap: Snapshot) -> Snapshot:
-        return _with_openers(env, snap, device) if is_path and env.live else snap
+        if not is_path:
+            return snap
+        if snap.complete:
+            return _with_recorded(env, snap, device)
+        return _with_openers(env, snap, device) if env.live else snap
 
     needs = (Source.POD_RESOURCES, Source.CHECKPOINT)
     return answer(common, Question(USERS, _WANT, needs, rows, check, more=more))
 
 
-def _with_openers(env: Env, snap: Snapshot, path: str) -> Snapshot:
+def _with_recorded(env: Env, snap: Snapshot, path: str) -> Snapshot:
+    """What was found when the bundle was made, of the device nodes that plugins asked for."""
+    from dpctl.bundle import read_openers
+    from dpctl.model import SourceRow
 
+    where = "openers.json"
+    try:
+        found = read_openers(env).get(path)
+    except DpctlError as error:
+        row = SourceRow("openers", where, "failed", error.message, error.hint, int(error.code))
+        return snap._replace(sources=(*snap.sources, row))
+    if found is None:
+        reason = "a bundle tells who has open what a plugin asked for, and no other device"
+        return snap._replace(
+            sources=(*snap.sources, SourceRow("openers", where, "missing", reason))
+        )
+    if found.failed is not None:
+        return snap._replace(sources=(*snap.sources, found.failed))
+    return _opened(snap, found.processes, found.denied, where)
+
+
+def _with_openers(env: Env, snap: Snapshot, path: str) -> Snapshot:
     from dpctl.model import SourceRow
     from dpctl.sources.proc import device_holders
 
@@ -78,8 +103,14 @@ def _with_openers(env: Env, snap: Snapshot, path: str) -> Snapshot:
     except DpctlError as error:  # the containers that were given it are worth showing all the same
         row = SourceRow("openers", path, "failed", error.message, error.hint, int(error.code))
         return snap._replace(sources=(*snap.sources, row))
-    row = SourceRow("openers", env.proc.value or "/proc", "read")
-    if found.denied:
-        reason = f"{found.denied} processes could not be looked at"
+    return _opened(snap, found.processes, found.denied, env.proc.value or "/proc")
+
+
+def _opened(snap: Snapshot, processes: tuple[Process, ...], denied: int, where: str) -> Snapshot:
+    from dpctl.model import SourceRow
+
+    row = SourceRow("openers", where, "read")
+    if denied:
+        reason = f"{denied} processes could not be looked at"
         row = row._replace(state="failed", reason=reason, hint="run as root", code=ExitCode.DENIED)
-    return snap._replace(openers=found.processes, sources=(*snap.sources, row))
+    return snap._replace(openers=processes, sources=(*snap.sources, row))

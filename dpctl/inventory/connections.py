@@ -66,14 +66,14 @@ class Connections:
     def connected(self, resource: str) -> Verdict:
         if self.facts.trusted:
             return self._connected_by_table(resource)
-        if self.snap.from_bundle:
+        if self.snap.from_bundle and not self.snap.complete:
             return self._connected_by_node(resource)
         return Verdict(None, self.facts.why, missing=(Source.SOCKETS,))
 
     def served(self, resource: str) -> Verdict:
         """Whether a live listener belongs to the resource."""
         if not self.facts.trusted:
-            if self.snap.from_bundle:
+            if self.snap.from_bundle and not self.snap.complete:
                 return Verdict(False, "no socket table in the bundle: taken as not served", True)
             return Verdict(None, self.facts.why, missing=(Source.SOCKETS,))
         keys = self.keys_of.get(resource, [])

@@ -83,6 +83,9 @@ class Snapshot(NamedTuple):
     """None: a bundle without `meta.json`."""
     sources: tuple[SourceRow, ...]
     from_bundle: bool = False
+    complete: bool = False
+    """A bundle that has all that `dpctl snapshot` found: what was asked of the node is asked of it,
+    and nothing is inferred that the node's own answers would have told."""
     pod_resources: PodResources | None = None
     allocatable: Allocatable | None = None
     checkpoint: Checkpoint | None = None

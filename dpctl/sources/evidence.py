@@ -31,6 +31,8 @@ class Evidence:
         self.files: dict[str, bytes] = {}
         self.pod_resources_version = "v1"
         self.snapshot = Snapshot(None, ())
+        self.left_out: dict[str, str] = {}
+        """Name of a file to why it was not even kept."""
 
     def keeps(self, name: str) -> Callable[[bytes], None]:
         def keep(data: bytes) -> None:

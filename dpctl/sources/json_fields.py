@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -162,8 +163,18 @@ class Field:
             raise BadDataError(f"{message}: {shorten(text, 60)}") from e
 
 
+_FINER = re.compile(r"([^.]{19})\.([0-9]{7,18})([^.]*)")
+
+
 def parse_time(text: str) -> float:
-    """RFC 3339 to Unix seconds. Raises ValueError, also for a time without an offset."""
+    """RFC 3339 to Unix seconds. Raises ValueError, also for a time without an offset.
+
+    A datetime has microseconds; a file's time has more, and all of them count when a bundle has to
+    give the ages that the node gave.
+    """
+    finer = _FINER.fullmatch(text)
+    if finer is not None:
+        return parse_time(finer[1] + finer[3]) + float(f"0.{finer[2]}")
     try:
         when = datetime.fromisoformat(text)
     except OverflowError as e:

@@ -1,4 +1,5 @@
-"""When the kubelet noticed that a plugin was gone, by its own log; nothing else is read there.
+"""What the kubelet's log says of devices: when it noticed that a plugin was gone, and for a bundle
+the lines themselves.
 
 The log is a file where standard error goes into one, else the journal. A kubelet writes the line
 with -v=2 or more, which is the usual. Where it cannot be read, nothing is said: the upper bound
@@ -13,6 +14,9 @@ import stat
 import time
 from collections.abc import Mapping
 
+from dpctl.errors import UnreachableError
+from dpctl.sources.files import file_error
+
 _TAIL = 8 << 20
 """Bytes from the end: five minutes of a talkative kubelet are less."""
 _JOURNAL_SECONDS = 3.0
@@ -22,6 +26,15 @@ _LINE = re.compile(
     rb'"Endpoint became unhealthy" resourceName="([^"\n]{1,400})"'
 )
 _DAY = 86400.0
+# What the device, CPU, memory, topology and DRA managers and the plugin watcher log under.
+_ABOUT_DEVICES = (
+    "device.?plugin|device.?manager|DevicePlugin|resourceName=|[Ee]ndpoint|plugin_watcher|"
+    "plugin_manager|operation_generator|plugins_registry|cpu.?manager|memory.?manager|"
+    "topology.?manager|TopologyManager|topology.?affinity|podresources|UnexpectedAdmissionError|"
+    "Allocate|dra.?manager|DRA|ResourceClaim|kubelet_internal_checkpoint|_state"
+)
+_MOST_LINES = "2000"
+_LARGEST_LINES = 1 << 20
 
 
 def read_lost_at(proc: str, pid: int) -> Mapping[str, float]:
@@ -36,6 +49,37 @@ def read_lost_at(proc: str, pid: int) -> Mapping[str, float]:
     if stat.S_ISSOCK(mode) and proc == "/proc":
         return parse_lost_at(_journal(pid), time.time())
     return {}
+
+
+def read_device_lines(proc: str, pid: int) -> bytes:
+    """The last lines about devices, 1 MiB of them at most. Raises UnreachableError where neither
+    a log file nor the journal of that kubelet can be read."""
+    path = f"{proc}/{pid}/fd/2"
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            return lines_about_devices(_tail(path))
+    except OSError as e:
+        raise file_error(e, path) from e
+    if not stat.S_ISSOCK(mode) or proc != "/proc":
+        raise UnreachableError(
+            "the kubelet logs neither into a file nor into a journal that can be read here",
+            "add its log by hand",
+        )
+    pattern = f"--grep={_ABOUT_DEVICES}"
+    found = _journalctl("--output=short-iso", "--since=-1d", f"--lines={_MOST_LINES}", pattern, pid)
+    if found is None:
+        raise UnreachableError("journalctl does not answer", "add the kubelet's log by hand")
+    return lines_about_devices(found)
+
+
+def lines_about_devices(log: bytes) -> bytes:
+    """The last of them, whole ones."""
+    wanted = re.compile(_ABOUT_DEVICES.encode())
+    found = b"".join(line + b"\n" for line in log.splitlines() if wanted.search(line))
+    if len(found) <= _LARGEST_LINES:
+        return found
+    return found[-_LARGEST_LINES:].partition(b"\n")[2]
 
 
 def parse_lost_at(log: bytes, now: float) -> dict[str, float]:
@@ -66,14 +110,19 @@ def _tail(path: str) -> bytes:
 
 def _journal(pid: int) -> bytes:
     """Asked only for a kubelet of this machine, for lines that no plugin can write."""
+    lines, pattern = f"--lines={_JOURNAL_LINES}", "--grep=Endpoint became unhealthy"
+    return _journalctl("--output=cat", "--since=-10min", lines, pattern, pid) or b""
+
+
+def _journalctl(output: str, since: str, lines: str, pattern: str, pid: int) -> bytes | None:
+    """None: there is none, or it took too long."""
     import shutil
     import subprocess
 
     journalctl = shutil.which("journalctl", path="/usr/bin:/bin")
     if journalctl is None:
-        return b""
-    command = [journalctl, "--quiet", "--no-pager", "--output=cat", "--since=-10min"]
-    command += [f"--lines={_JOURNAL_LINES}", "--grep=Endpoint became unhealthy", f"_PID={pid}"]
+        return None
+    command = [journalctl, "--quiet", "--no-pager", output, since, lines, pattern, f"_PID={pid}"]
     try:
         done = subprocess.run(
             command,
@@ -83,5 +132,5 @@ def _journal(pid: int) -> bytes:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return b""
+        return None
     return done.stdout[-_TAIL:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dpctl import names
@@ -191,10 +191,38 @@ def device_holders(env: Env, path: str) -> DeviceHolders:
     name begins with `/dev/` or ends like `path`: asking a hung network file for its number would
     hang dpctl. Raises UnreachableError, DeniedError, UsageError (no device node).
     """
+    return holders_of_devices(env, {path: device_number(env, path)})[path]
+
+
+class DeviceNumber(NamedTuple):
+    kind: int
+    """`S_IFCHR` or `S_IFBLK`."""
+    number: int
+
+
+def device_number(env: Env, path: str) -> DeviceNumber:
+    """Of a device node of the host. Raises as `device_holders`."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError) as e:
+        root = env.host_root.value or "/"
+        try:
+            found = os.stat(resolve_inside(root, path))
+        except (OSError, ValueError):
+            raise file_error(e, path) from e
+    if not (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
+        raise UsageError(f"{path} is no device node", "name one such as /dev/nvidia0")
+    return DeviceNumber(stat.S_IFMT(found.st_mode), found.st_rdev)
+
+
+def holders_of_devices(env: Env, devices: Mapping[str, DeviceNumber]) -> dict[str, DeviceHolders]:
+    """The same for many, by path, in one pass over the processes. Raises UnreachableError."""
     proc = env.proc.value or "/proc"
-    node = _stat_device(env, path)
-    base = os.path.basename(path)
-    processes: list[Process] = []
+    by_number: dict[DeviceNumber, list[str]] = {}
+    for path, device in devices.items():
+        by_number.setdefault(device, []).append(path)
+    bases = {os.path.basename(path) for path in devices}
+    found: dict[str, list[Process]] = {path: [] for path in devices}
     denied = 0
     for pid in list_pids(proc):
         if pid == os.getpid() and proc == "/proc":
@@ -207,38 +235,28 @@ def device_holders(env: Env, path: str) -> DeviceHolders:
             continue
         except OSError:
             continue
-        if _holds(directory, node, base) and (process := read_process(proc, pid)) is not None:
-            processes.append(process)
-    return DeviceHolders(tuple(processes), denied)
+        held = _held(directory, by_number, bases)
+        if held and (process := read_process(proc, pid)) is not None:
+            for path in held:
+                found[path].append(process)
+    return {path: DeviceHolders(tuple(holders), denied) for path, holders in found.items()}
 
 
-def _stat_device(env: Env, path: str) -> os.stat_result:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError) as e:
-        root = env.host_root.value or "/"
-        try:
-            found = os.stat(resolve_inside(root, path))
-        except (OSError, ValueError):
-            raise file_error(e, path) from e
-    if not (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
-        raise UsageError(f"{path} is no device node", "name one such as /dev/nvidia0")
-    return found
-
-
-def _holds(directory: str, node: os.stat_result, base: str) -> bool:
+def _held(
+    directory: str, wanted: Mapping[DeviceNumber, Sequence[str]], bases: Collection[str]
+) -> set[str]:
+    """Paths of those devices that are open in that `/proc/<pid>/fd`."""
+    held: set[str] = set()
     for descriptor, text in _links(directory):
         name = text.removesuffix(" (deleted)")
-        if not name.startswith("/dev/") and name.rpartition("/")[2] != base:
+        if not name.startswith("/dev/") and name.rpartition("/")[2] not in bases:
             continue
         try:
             found = os.stat(f"{directory}/{descriptor}")
         except OSError:
             continue
-        same_kind = stat.S_IFMT(found.st_mode) == stat.S_IFMT(node.st_mode)
-        if same_kind and found.st_rdev == node.st_rdev:
-            return True
-    return False
+        held.update(wanted.get(DeviceNumber(stat.S_IFMT(found.st_mode), found.st_rdev), ()))
+    return held
 
 
 def same_namespace(proc: str, pid: int, kind: str) -> bool | None:

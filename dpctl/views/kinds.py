@@ -6,7 +6,7 @@ from typing import Any
 
 from dpctl import views
 from dpctl.columns import View
-from dpctl.views import changes, leftovers, nodes, numa, state
+from dpctl.views import changes, differences, leftovers, nodes, numa, state
 
 VIEWS: tuple[View[Any], ...] = (
     views.RESOURCES,
@@ -23,6 +23,7 @@ VIEWS: tuple[View[Any], ...] = (
     state.STATE,
     state.STATE_CHECKS,
     state.STATE_DIFFERENCES,
+    differences.DIFFERENCES,
     views.ENVIRONMENT,
     numa.TOPOLOGY,
     numa.NUMA_NODES,

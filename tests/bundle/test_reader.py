@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dpctl.bundle.records import Meta, encode_meta, encode_proc, encode_socket_state, encode_sockets
+from dpctl.bundle.meta import Meta, encode_meta
+from dpctl.bundle.records import encode_proc, encode_socket_state, encode_sockets
 from dpctl.errors import ExitCode
 from dpctl.model import (
     DirectoryEntry,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dpctl.bundle import read_bundle_file
-from dpctl.bundle.records import Meta, encode_meta
+from dpctl.bundle.meta import Meta, encode_meta
 from dpctl.errors import BadDataError, ExitCode, UnreachableError
 from dpctl.model import Source
 from tests.bundle.helpers import CAPTURES, env_of, put, read, row

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpctl.bundle.meta import Meta, encode_meta, parse_meta
 from dpctl.bundle.records import (
-    Meta,
     encode_cdi,
     encode_host_paths,
-    encode_meta,
     encode_pod_names,
     encode_proc,
     encode_socket_state,
@@ -22,7 +21,6 @@ from dpctl.bundle.records import (
     folder_endpoint,
     parse_cdi,
     parse_host_paths,
-    parse_meta,
     parse_pod_names,
     parse_proc,
     parse_socket_state,
