@@ -39,8 +39,9 @@ from tests.fakes.node_tree import (
     node_document,
     serve_cluster,
 )
-from tests.run import dpctl
+from tests.run import DATA, dpctl
 
+CAPTURE = str(DATA / "captures" / "1-healthy")
 FORMATS = ("table", "wide", "json")
 
 
@@ -73,6 +74,8 @@ READING: dict[str, list[tuple[str, ...]]] = {
         *each("state", "verify", "--kubelet-version", "v1.37.2"),
         ("state", "verify", "cpu", "-v", "--kubelet-version", "v1.34.4"),
     ],
+    "snapshot": [("snapshot", "OUT/node.tgz"), ("snapshot", "--redact", "OUT/node")],
+    "diff": each("diff", CAPTURE),
     "env": each("env"),
     "config": each("config", "view"),
     "schema": [("schema",), ("schema", "Device"), ("schema", "Plugin", "-o", "json")],
@@ -257,9 +260,10 @@ def harmless(node: Node) -> None:
 
 
 @pytest.mark.parametrize("command", READING)
-def test_only_harmless_calls_and_no_write(watched: Node, command: str) -> None:
+def test_only_harmless_calls_and_no_write(watched: Node, tmp_path: Path, command: str) -> None:
     before = everything(watched.tree.root)
-    for result in watched.tree.ask_all(READING[command]):
+    lines = [[word.replace("OUT", str(tmp_path)) for word in line] for line in READING[command]]
+    for result in watched.tree.ask_all(lines):
         assert result.code in (0, 1), result
     harmless(watched)
     assert everything(watched.tree.root) == before

@@ -73,6 +73,12 @@ def command(
     path = file.rstrip("/") or file
     check_target(path)
     evidence = _capture(common, env)
+    if redact:
+        import os
+
+        from dpctl.bundle.redact import redacted
+
+        evidence = redacted(evidence, nodes=(env.node_name.value or "", os.uname().nodename))
     snap = evidence.snapshot
     files, left_out = bundle_files(evidence, version=__version__, redacted=redact)
     write_bundle(path, files, time=snap.collected_at or 0.0)
