@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dpctl.errors import DpctlError, FoundError
+from dpctl import streams
+from dpctl.errors import ExitCode
 from dpctl.inventory.differences import DifferenceRow
-from dpctl.model import Snapshot, Source
+from dpctl.model import Source
 from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare
 
 # Nothing of these is compared.
@@ -65,14 +66,16 @@ def command(
     sources = (*old.sources, *new.sources)
     envelope = Envelope(new.collected_at, sources)
     output.write(rows, DIFFERENCES, options=options, snapshot_meta=envelope)
-    return finish(common, options, new._replace(sources=sources), rows, _check)
-
-
-def _check(_snap: Snapshot, rows: Sequence[DifferenceRow]) -> DpctlError | None:
+    code = finish(common, options, new._replace(sources=sources), rows)
     if not rows:
-        return None
-    counts = {row.what: 0 for row in rows}
+        return code
+    streams.note(_summary(rows))
+    return code or ExitCode.FOUND
+
+
+def _summary(rows: Sequence[DifferenceRow]) -> str:
+    counts = dict.fromkeys((row.what for row in rows), 0)
     for row in rows:
         counts[row.what] += 1
     words = ", ".join(f"{n} of {what}" for what, n in counts.items())
-    return FoundError(f"{len(rows)} differences: {words}", "-o json has them in full")
+    return f"{len(rows)} differences: {words}"

@@ -141,5 +141,6 @@ def _say(
         streams.warn("no source was read", "`dpctl env` shows where dpctl looks")
     size = sum(map(len, files.values()))
     read = sum(row.read for row in rows)
-    streams.plain(f"{path}: {read} of {len(rows)} sources, {len(files)} files, {size} bytes")
+    words = f"{read} of {len(rows)} sources, {len(files)} files, {size} bytes"
+    streams.note(f"wrote {path}: {words}")
     return failed_code(rows) if common.strict else ExitCode.OK
