@@ -54,10 +54,17 @@ def normal(text: str) -> Any:
     for item in document["items"]:
         if item.get("age") is not None:
             item["age"] = None
-        for setting in item.get("policies") or ():  # where the kubelet's configuration was read
-            setting["origin"] = places.get(setting["origin"], setting["origin"])
     document["collectedAt"] = None
-    return document
+    return _placed(document, places)
+
+
+def _placed(value: Any, places: dict[str, str]) -> Any:
+    """`topology` says besides in which file a policy stands."""
+    if isinstance(value, dict):
+        return {key: _placed(item, places) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_placed(item, places) for item in value]
+    return places.get(value, value) if isinstance(value, str) else value
 
 
 def assert_replays(lab: Lab, bundle: Path, *line: str) -> None:
@@ -166,7 +173,7 @@ def broken(new_lab: Callable[..., Lab]) -> Lab:
     checkpoint = lab.device_plugins / "kubelet_internal_checkpoint"
     lab.kubelet.stop()
     checkpoint.write_bytes(checkpoint.read_bytes()[:-40])
-    lab.fault(count=1000, code=503)
+    lab.fail_requests(count=1000, code=503)
     return lab
 
 
