@@ -1,4 +1,4 @@
-"""A large node to measure on: a PodResources server, and a host's root with a checkpoint.
+"""A large node to measure on: PodResources and API servers, a host's root with a checkpoint.
 
 Run as `python -m bench.node DIRECTORY PODS DEVICES`: writes the root, serves
 `DIRECTORY/var/lib/kubelet/pod-resources/kubelet.sock` until its standard input ends.
@@ -13,12 +13,15 @@ from typing import Any
 
 import grpc
 
+from bench import api
 from dpctl.model import Allocation
 from dpctl.pb.podresources.v1 import podresources_pb2 as pb
 from dpctl.pb.podresources.v1 import podresources_pb2_grpc
 from dpctl.statefiles.device_checkpoint import encode_checkpoint
 
 KUBELET = "var/lib/kubelet"
+KUBECONFIG = "kubeconfig"
+"""Of the node's API server; asked only where a case names it."""
 RESOURCES = ("gpu.bench.example/whole", "gpu.bench.example/slice", "net.bench.example/vf")
 
 
@@ -61,6 +64,13 @@ class Node:
 
     def allocatable_answer(self) -> pb.AllocatableResourcesResponse:
         return pb.AllocatableResourcesResponse(devices=[_device(*each) for each in self.every])
+
+    def pod_documents(self) -> list[dict[str, Any]]:
+        found = []
+        for pod, held in self.held.items():
+            limits = {n: str(sum(name == n for name, _ in held)) for n in dict(held)}
+            found.append(api.pod_document(pod, limits))
+        return found
 
     def write(self, root: Path) -> Path:
         """The host's root; returns the path of the PodResources socket."""
@@ -109,6 +119,8 @@ def main() -> None:
     )
     server.add_insecure_port(f"unix:{socket}")
     server.start()
+    counts = {name: len(ids) for name, ids in node.registered.items()}
+    api.serve(api.node_document(counts), node.pod_documents(), root / KUBECONFIG)
     print("ready", flush=True)
     sys.stdin.read()
     server.stop(None)

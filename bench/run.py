@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.node import KUBELET
+from bench.api import NODE
+from bench.node import KUBECONFIG, KUBELET
 
 # As the installed script does it; `python -m` would add runpy.
 DPCTL = [sys.executable, "-c", "import sys; from dpctl.__main__ import main; sys.exit(main())"]
@@ -94,6 +95,11 @@ def once(command: list[str], environ: dict[str, str]) -> tuple[float, int]:
     return took, usage.ru_maxrss
 
 
+def anew(path: str, command: list[str]) -> list[str]:
+    """The command, with nothing under that name before."""
+    return ["sh", "-c", 'rm -f "$1"; shift; exec "$@"', "sh", path, *command]
+
+
 def table(cases: list[Case]) -> Iterator[str]:
     yield "| what | median | against | ratio | goal | |"
     yield "| --- | ---: | --- | ---: | ---: | --- |"
@@ -131,19 +137,33 @@ def main() -> int:
         socket = root / KUBELET / "pod-resources/kubelet.sock"
         small[2].command = [python, "-m", "bench.bare_list", str(socket)]
         measure(small, root, rounds)
-    large = [Case("`dpctl devices -o json`", [*DPCTL, "devices", "-o", "json"])]
+    large = [
+        Case("`dpctl devices -o json`", [*DPCTL, "devices", "-o", "json"]),
+        Case("`dpctl snapshot node.tgz`", []),
+        Case("`dpctl snapshot --redact r.tgz`", []),
+        Case("`dpctl devices --from node.tgz -o json`", []),
+        Case("`dpctl resources --from node.tgz`", []),
+        Case("`dpctl diff node.tgz node.tgz`", []),
+    ]
     with node(pods=1000, devices=10_000) as root:
+        bundle, redacted = str(root / "node.tgz"), str(root / "r.tgz")
+        asks = ["--kubeconfig", str(root / KUBECONFIG), "--node", NODE]
+        large[1].command = anew(bundle, [*DPCTL, "snapshot", bundle, *asks])
+        large[2].command = anew(redacted, [*DPCTL, "snapshot", redacted, "--redact", *asks])
+        large[3].command = [*DPCTL, "devices", "--from", bundle, "-o", "json"]
+        large[4].command = [*DPCTL, "resources", "--from", bundle]
+        large[5].command = [*DPCTL, "diff", bundle, bundle]
         measure(large, root, max(rounds // 3, 1))
+        size = os.path.getsize(bundle) / 1024
     print(
         f"Start-up, {rounds} interleaved runs, Python {sys.version.split()[0]}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}:\n"
     )
     print("\n".join(table(small)))
-    [devices] = large
-    print(
-        f"\n`dpctl devices -o json`, 1 000 pods, 10 000 devices: {devices.median:.0f} ms,"
-        f" peak {devices.peak / 1024:.0f} MiB."
-    )
+    print(f"\n1 000 pods, 10 000 devices; the bundle has {size:.0f} KiB:\n")
+    print("| what | median | peak memory |\n| --- | ---: | ---: |")
+    for case in large:
+        print(f"| {case.name} | {case.median:.0f} ms | {case.peak / 1024:.0f} MiB |")
     return 0
 
 

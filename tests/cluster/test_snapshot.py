@@ -1,0 +1,154 @@
+"""A bundle of a real node: every reading command says from it what it said on the node."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from .bench import Bench
+from .node import Result
+from .processes import wait_for
+from .sample import GPU, gpus, holder
+from .settings import KubeletSettings
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("resources",),
+    ("devices",),
+    ("devices", "--group-by", "physical"),
+    ("pods", "-A"),
+    ("pods", "--failed"),
+    ("plugins",),
+    ("topology",),
+    ("topology", "--fit", f"{GPU}=1,cpu=1"),
+    ("node",),
+    ("who", "gpu-0"),
+    ("state",),
+    ("state", "verify"),
+    ("state", "diff"),
+)
+
+
+def normal(text: str) -> Any:
+    """Without where a source was read and when: the two runs are not at one moment."""
+    document = json.loads(text)
+    places = {source["where"]: source["name"] for source in document["sources"]}
+    for item in document["items"]:
+        item.pop("age", None)
+    document["collectedAt"] = None
+    return _placed(document, places)
+
+
+def _placed(value: Any, places: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        kept = (key for key in value if key != "memoryFree")  # which changes all the time
+        return {key: _placed(value[key], places) for key in kept}
+    if isinstance(value, list):
+        return [_placed(item, places) for item in value]
+    return places.get(value, value) if isinstance(value, str) else value
+
+
+def ask(bench: Bench, *line: str, bundle: Path | None = None) -> Result:
+    env = {} if bundle is None else {"DPCTL_FROM": str(bundle)}
+    return bench.dpctl(*line, "-o", "json", env=env)
+
+
+def compare(bench: Bench, bundle: Path, line: tuple[str, ...]) -> str | None:
+    """The first thing that a replay says otherwise."""
+    live, replayed = ask(bench, *line), ask(bench, *line, bundle=bundle)
+    if (live.code, live.stderr) != (replayed.code, replayed.stderr):
+        return f"{line}: {live}, from the bundle {replayed}"
+    a, b = normal(live.stdout), normal(replayed.stdout)
+    if a == b:
+        return None
+    for key in a:
+        if a[key] != b[key]:
+            said, told = json.dumps(a[key])[:3000], json.dumps(b[key])[:3000]
+            return f"{line} {key}: {said}\nfrom the bundle: {told}"
+    return f"{line}: keys {list(a)}, from the bundle {list(b)}"
+
+
+def assert_replays(bench: Bench, folder: Path) -> Path:
+    """A node that may still be writing gets a second and a third look."""
+    last: list[str] = []
+
+    def look() -> Path | None:
+        bundle = folder / f"node-{len(list(folder.iterdir()))}.tgz"
+        done = bench.dpctl("snapshot", str(bundle))
+        assert (done.code, done.stdout) == (0, ""), done
+        assert "not read" not in done.stderr, done
+        found = [compare(bench, bundle, line) for line in COMMANDS]
+        last[:] = [text for text in found if text is not None]
+        return None if last else bundle
+
+    try:
+        bundle = wait_for("a replay that says what the node says", look, 120, interval=1)
+    except AssertionError as error:
+        raise AssertionError("\n\n".join(last)) from error
+    assert isinstance(bundle, Path)
+    return bundle
+
+
+def test_a_bundle_says_what_the_node_says(bench: Bench, tmp_path: Path) -> None:
+    gpus(bench)
+    name = holder(bench, 2)
+    bench.node.restart_kubelet()
+    bench.node.wait_devices(GPU)
+    bundle = assert_replays(bench, tmp_path)
+    live = bench.dpctl("pods", f"default/{name}")
+    replayed = bench.dpctl("pods", f"default/{name}", env={"DPCTL_FROM": str(bundle)})
+    assert (live.code, live.stdout) == (0, replayed.stdout)
+    connected = json.loads(ask(bench, "plugins", bundle=bundle).stdout)["items"]
+    assert [row["kubelet"] for row in connected if row["endpoint"] == "gpu.sock"] == ["Connected"]
+    same = bench.dpctl("diff", str(bundle), str(bundle), "-o", "json")
+    assert (same.code, json.loads(same.stdout)["items"]) == (0, [])
+
+
+def test_static_policies(bench: Bench, tmp_path: Path) -> None:
+    bench.node.configure(KubeletSettings(cpu_policy="static", memory_policy="Static"))
+    gpus(bench)
+    holder(bench)
+    assert_replays(bench, tmp_path)
+
+
+def test_a_plugin_that_dies_is_a_difference(bench: Bench, tmp_path: Path) -> None:
+    plugin = gpus(bench)
+    before = tmp_path / "before.tgz"
+    assert bench.dpctl("snapshot", str(before)).code == 0
+    plugin.kill()
+    bench.node.wait_resource(GPU, "0")
+    done = bench.dpctl("diff", str(before), "-o", "json")
+    assert done.code == 1, done
+    rows = {
+        (r["what"], r["name"], r["field"]): (r["a"], r["b"])
+        for r in json.loads(done.stdout)["items"]
+    }
+    assert rows["node", GPU, "allocatable"] == ("4", "0")
+    assert rows["resource", GPU, "state"][0] == "Ready"
+    assert rows["plugin", "device-plugins/gpu.sock", "state"] == ("Serving", "Dead")
+    again = tmp_path / "again"
+    again.mkdir()
+    assert_replays(bench, again)
+
+
+def test_redacted(bench: Bench, tmp_path: Path) -> None:
+    gpus(bench)
+    name = holder(bench)
+    bundle = tmp_path / "hidden.tgz"
+    done = bench.dpctl("snapshot", "--redact", str(bundle))
+    assert done.code == 0, done
+    with tarfile.open(bundle) as archive:
+        files = {m.name: archive.extractfile(m).read() for m in archive if m.isfile()}  # type: ignore[union-attr]
+    for file, data in files.items():
+        for word in (name, bench.node.name):
+            found = re.search(rb"(?<![A-Za-z0-9])" + word.encode() + rb"(?![A-Za-z0-9])", data)
+            assert found is None, (file, word)
+    verdict = ask(bench, "state", "verify", bundle=bundle)
+    live = ask(bench, "state", "verify")
+    assert [r["verdict"] for r in json.loads(verdict.stdout)["items"]] == [
+        r["verdict"] for r in json.loads(live.stdout)["items"]
+    ]
+    holders = json.loads(ask(bench, "devices", bundle=bundle).stdout)["items"]
+    assert sum(bool(row["holders"]) for row in holders) == 1
