@@ -9,6 +9,8 @@ from typing import Any
 from dpctl import names as legal
 from dpctl.bundle.names import Names
 from dpctl.model import (
+    CdiDevice,
+    CdiSpec,
     DirectoryListing,
     Kubelet,
     PluginSocket,
@@ -35,7 +37,11 @@ def redacted_snapshot(snap: Snapshot, names: Names) -> Snapshot:
         pod_names=_pods(snap.pod_names, names),
         kubelet_pods=_pods(snap.kubelet_pods, names),
         host_paths=snap.host_paths
-        and {names.text(path): there for path, there in snap.host_paths.items()},
+        and {
+            names.text(path): there._replace(reason=there.reason and names.free(there.reason))
+            for path, there in snap.host_paths.items()
+        },
+        cdi=snap.cdi and tuple(_cdi(spec, names) for spec in snap.cdi),
         kubelet_config=snap.kubelet_config and _config(snap.kubelet_config, names),
         state_root=names.device(snap.state_root),
     )
@@ -46,6 +52,18 @@ def _source(row: SourceRow, names: Names) -> SourceRow:
         where=names.text(row.where),
         reason=row.reason and names.free(row.reason),
         hint=row.hint and names.free(row.hint),
+    )
+
+
+def _cdi(spec: CdiSpec, names: Names) -> CdiSpec:
+    return spec._replace(
+        path=names.text(spec.path),
+        device_nodes=tuple(map(names.text, spec.device_nodes)),
+        devices=tuple(
+            CdiDevice(names.text(each.name), tuple(map(names.text, each.device_nodes)))
+            for each in spec.devices
+        ),
+        error=spec.error and names.free(spec.error),
     )
 
 
