@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpctl.changes import undo_file
@@ -274,6 +274,15 @@ def play(
 @settings(
     max_examples=int(os.environ.get("DPCTL_INTERLEAVINGS", "2000")),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+# The answer was lost, and somebody wrote one of the keys before anybody could look.
+@example(
+    story=Story(
+        ("stale", "stale", "stale"),
+        (Event(21, "lost after", NAMES[0]), Event(24, "write", NAMES[0])),
+        None,
+        False,
+    )
 )
 @given(story=STORIES)
 def test_no_interleaving_removes_what_is_used(
