@@ -5,12 +5,14 @@ prompt, and how a report ends. What may be changed is decided in `changes`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpctl import streams
+from dpctl.columns import Row, View
 from dpctl.commands._confirm import confirm
 from dpctl.commands._reading import INVENTORY
 from dpctl.errors import DpctlError, ExitCode, UnreachableError, UsageError
@@ -169,17 +171,16 @@ class Session:
 
         from dpctl import output
         from dpctl.documents import Envelope
-        from dpctl.output import OutputOptions
         from dpctl.views.changes import CHANGES
 
-        table = self.options.is_table
-        options = self.options if table else OutputOptions()
-        stream = sys.stdout if table else sys.stderr
         rows = change_rows(plan)
-        output.write(rows, CHANGES, options=options, snapshot_meta=Envelope(), stream=stream)
+        if self.options.is_table:
+            output.write(rows, CHANGES, options=self.options, snapshot_meta=Envelope())
+            sys.stdout.flush()
+        else:
+            show_aside(rows, CHANGES)
         if not rows:
             streams.plain("nothing to do: the Node has no such extended resource")
-        stream.flush()
         for note in plan.notes:
             streams.say("note", note)
         for row in plan.rows:
@@ -221,6 +222,20 @@ class Session:
                 text = f"{outcome.resource}: {outcome.detail}"
                 say = streams.warn if outcome.outcome is Outcome.UNVERIFIED else _error
                 say(text, outcome.next_step)
+
+
+def show_aside(rows: Sequence[Row], view: View[Row]) -> None:
+    """A table on stderr, whatever stdout has; nothing where stderr is closed or full."""
+    import sys
+
+    from dpctl import output
+    from dpctl.documents import Envelope
+
+    if sys.stderr is None:
+        return
+    with suppress(OSError, ValueError):  # there is nobody to tell
+        options = output.OutputOptions()
+        output.write(rows, view, options=options, snapshot_meta=Envelope(), stream=sys.stderr)
 
 
 def _with_local(snap: Snapshot, late: Snapshot) -> Snapshot:

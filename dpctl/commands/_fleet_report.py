@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dpctl import streams
-from dpctl.columns import Row, View
-from dpctl.commands._changing import PAST, WORDS
+from dpctl.commands._changing import PAST, WORDS, show_aside
 from dpctl.model.changes import (
     Action,
     AppliedChange,
@@ -74,7 +73,7 @@ class Report:
 
         if self._kinds:
             found = [kind._replace(nodes=nodes) for kind, nodes in self._kinds.items()]
-            _table(found, FLEET_KINDS)
+            show_aside(found, FLEET_KINDS)
 
     # -- the end
 
@@ -166,17 +165,7 @@ def _tell_sums(outcomes: Outcomes) -> None:
             nodes.setdefault(o.outcome, set()).add(name)
             keys[o.outcome] += 1
     if keys:
-        _table([FleetSum(str(o), len(nodes[o]), keys[o]) for o in keys], FLEET_SUMS)
-
-
-def _table(rows: Sequence[Row], view: View[Row]) -> None:
-    """On stderr, whatever stdout has."""
-    from dpctl import output
-    from dpctl.documents import Envelope
-
-    if sys.stderr is not None:
-        options = output.OutputOptions()
-        output.write(rows, view, options=options, snapshot_meta=Envelope(), stream=sys.stderr)
+        show_aside([FleetSum(str(o), len(nodes[o]), keys[o]) for o in keys], FLEET_SUMS)
 
 
 def counted(number: int, word: str) -> str:

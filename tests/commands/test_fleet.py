@@ -148,6 +148,23 @@ def test_a_full_disk_at_the_end_hides_nothing(nodes: Nodes, tmp_path: Path) -> N
     assert "dpctl node undo" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("which", "redirected"), [("--all-nodes", "2>/dev/full"), ("--node=n-1", "-o json 2>&-")]
+)
+def test_nobody_to_tell_is_no_reason_to_fail(nodes: Nodes, which: str, redirected: str) -> None:
+    nodes.add(1)
+    command = f"{sys.executable} -m dpctl node remove {OLD} --assume-gone {which} --yes --verify 0"
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {redirected}"],
+        env={**os.environ, **nodes.env, "HOME": "/nonexistent"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, nodes.keys()) == (0, {"n-1": None})
+    assert not redirected.startswith("-o") or json.loads(result.stdout)["items"]
+
+
 def test_what_a_pipe_is_told(nodes: Nodes) -> None:
     nodes.add(2, 10)
     nodes.add(3, keys={OLD: "4"})
