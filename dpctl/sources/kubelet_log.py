@@ -21,9 +21,12 @@ _TAIL = 8 << 20
 """Bytes from the end: five minutes of a talkative kubelet are less."""
 _JOURNAL_SECONDS = 3.0
 _JOURNAL_LINES = "400"
+# Up to 1.36, and since (several plugins may serve one resource now: the last of them counts).
+_NOTICED = "Endpoint became unhealthy|Last device plugin for this resource disconnected"
 _LINE = re.compile(
     rb"[IWE](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9}) [^\n]*"
-    rb'"Endpoint became unhealthy" resourceName="([^"\n]{1,400})"'
+    rb'"(?:' + _NOTICED.encode() + rb')"'
+    rb' resource(?:Name)?="([^"\n]{1,400})"'
 )
 _DAY = 86400.0
 # What the device, CPU, memory, topology and DRA managers and the plugin watcher log under.
@@ -110,7 +113,7 @@ def _tail(path: str) -> bytes:
 
 def _journal(pid: int) -> bytes:
     """Asked only for a kubelet of this machine, for lines that no plugin can write."""
-    lines, pattern = f"--lines={_JOURNAL_LINES}", "--grep=Endpoint became unhealthy"
+    lines, pattern = f"--lines={_JOURNAL_LINES}", f"--grep={_NOTICED}"
     return _journalctl("--output=cat", "--since=-10min", lines, pattern, pid) or b""
 
 

@@ -33,6 +33,13 @@ def test_the_last_line_of_each_resource_counts() -> None:
     }
 
 
+def test_the_words_of_1_37() -> None:
+    now = float(round(time.time()))
+    old = b'"Endpoint became unhealthy" resourceName="a.test/x" endpoint={}'
+    new = b'"Last device plugin for this resource disconnected" resource="a.test/x"'
+    assert parse_lost_at(line(now - 5, "a.test/x").replace(old, new), now).keys() == {"a.test/x"}
+
+
 def test_a_log_of_december_read_in_january() -> None:
     january = time.mktime((2027, 1, 1, 0, 1, 0, 0, 0, -1))
     log = line(january - 120, "a.test/x")
