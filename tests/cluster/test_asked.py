@@ -7,10 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from . import pods
 from .bench import Bench
 from .expect import document
-from .processes import wait_for
 
 RESOURCE = "asked.test/gpu"
 
@@ -70,23 +68,15 @@ def test_device_node_mount_and_cdi_name(bench: Bench) -> None:
 
 
 def test_a_cdi_name_that_does_not_resolve(bench: Bench) -> None:
-    """The runtime does what dpctl says it does: of two files with the name it takes neither."""
-    node, api = bench.node, bench.plane.api()
-    name = f"twice-{node.name}"
+    """Debian's containerd (1.6) does not look at the names that kubelets give: the pod runs, and
+    what is wrong is for dpctl to say."""
+    node, name = bench.node, f"twice-{bench.node.name}"
     files = [node.path / f"cdi/{letter}.json" for letter in "ab"]
     for file in files:
         spec(file, "gpu-0")
     try:
         bench.plugin(RESOURCE, ["gpu-0"], cdi_kind=RESOURCE)
-        node.create_pod(name, {RESOURCE: 1}, phase=None)
-
-        def refused() -> bool:
-            pod = pods.find(api, name)
-            statuses = (pod or {}).get("status", {}).get("containerStatuses", [])
-            waiting = [status["state"].get("waiting", {}) for status in statuses]
-            return any("unresolvable CDI devices" in w.get("message", "") for w in waiting)
-
-        wait_for("the runtime to refuse the CDI name", refused, 60)
+        node.create_pod(name, {RESOURCE: 1})
         (cdi,) = described(bench, name)["cdi"]
         assert cdi["resolved"] is False
         assert "/var/run/cdi/a.json and /var/run/cdi/b.json both have it" in cdi["problem"]
