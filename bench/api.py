@@ -21,9 +21,7 @@ contexts: [{{name: bench, context: {{cluster: bench, user: bench}}}}]
 
 def pod_document(number: int, limits: dict[str, str]) -> dict[str, Any]:
     """Some 8 KB, managedFields a third of it."""
-    fields: dict[str, object] = {
-        f"f:field-{n}": {f"f:{m}": {} for m in range(12)} for n in range(14)
-    }
+    fields: dict[str, Any] = {f"f:field-{n}": {f"f:{m}": {} for m in range(12)} for n in range(14)}
     return {
         "metadata": {
             "name": f"pod-{number}",

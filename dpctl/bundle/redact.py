@@ -59,7 +59,7 @@ def names_of(evidence: Evidence, nodes: tuple[str, ...]) -> Names:
     listed = snap.pod_resources.pods if snap.pod_resources else ()
     claims = [claim for pod in listed for c in pod.containers for claim in c.claims]
     prepared = snap.dra_state.claims if snap.dra_state else ()
-    node = _json(evidence.files.get(kept.NODE))
+    node = _known(evidence, kept.NODE)
     machines = {name for text in (*nodes, *manifests.node_addresses(node)) for name in _hosts(text)}
     machines |= {name for k in snap.kubelets or () for name in _hosts(k.node_name or "")}
     names.add("node", {*machines, *(p.node_name for p in pods), snap.node and snap.node.name})
@@ -75,7 +75,7 @@ def names_of(evidence: Evidence, nodes: tuple[str, ...]) -> Names:
     names.add("owner", {(pod.owner or "").partition("/")[2] for pod in pods})
     names.add("server", {host for row in snap.sources for host in _server(row.where)})
     values = {v for answer in _answers(snap) for v in answer.envs.values()}
-    values |= set(manifests.environment_values(_json(evidence.files.get(kept.PODS))))
+    values |= set(manifests.environment_values(_known(evidence, kept.PODS)))
     names.add_values(values)
     return names
 
@@ -211,8 +211,17 @@ def _shown(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _json(data: bytes | None) -> object:
-    return None if data is None else json.loads(data)
+def _known(evidence: Evidence, name: str) -> object:
+    """None: not read, or no JSON."""
+    try:
+        return _json(evidence.files.get(name, b"null"))
+    except (BadDataError, ValueError, RecursionError):
+        return None
+
+
+def _json(data: bytes) -> object:
+    found: object = json.loads(data)
+    return found
 
 
 def _dumped(value: object) -> bytes:
