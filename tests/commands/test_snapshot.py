@@ -284,10 +284,11 @@ def shape(text: str) -> Any:
     """A document with every name and message taken for any other."""
     hidden = {"namespace", "pod", "node", "name", "where", "reason", "hint", "age", "command"}
     hidden |= {"message", "owner", "claim", "checksums", "origin", "holder", "holders"}
+    hidden |= {"policyOrigin", "allocResp", "stored", "computed"}
 
     def one(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
-            return {k: one(v, k) for k, v in value.items()}
+            return sorted(value) if key == "envs" else {k: one(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return sorted((one(v, key) for v in value), key=json.dumps)
         return "x" if value is not None and key in hidden else value
