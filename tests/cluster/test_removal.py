@@ -256,12 +256,14 @@ def test_keep_puts_it_back_after_a_reset_and_with_a_new_node(bench: Bench) -> No
 
 
 def told(keeper: subprocess.Popen[str]) -> str:
-    """The next line that says that it put the number back."""
+    """What it says until it has put the number back, or ends."""
     assert keeper.stderr is not None
+    said = ""
     for line in keeper.stderr:
+        said += line
         if "to 3 again" in line:
-            return line
-    return f"it ended with {keeper.wait()}"
+            return said
+    return f"{said}it ended with {keeper.wait()}"
 
 
 # -- another machine
