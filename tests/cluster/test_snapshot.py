@@ -38,6 +38,8 @@ def normal(text: str) -> Any:
     for item in document["items"]:
         item.pop("age", None)
     document["collectedAt"] = None
+    for source in document["sources"]:  # two may have come from one file of the bundle
+        source["where"] = None
     return _placed(document, places)
 
 
