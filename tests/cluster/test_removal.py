@@ -239,6 +239,7 @@ def test_keep_puts_it_back_after_a_reset_and_with_a_new_node(bench: Bench) -> No
     key, api, node = "dongle.test/x", bench.plane.api(), bench.node
     keeper = background(bench, "set", f"{key}=3", "--keep", "--verify", "0")
     try:
+        assert "keeping" in told(keeper, "keeping")
         node.wait_resource(key, "3")
         left_behind(bench, {key: "0"})
         assert f"{key} was 0: set to 3 again" in told(keeper)
@@ -255,13 +256,13 @@ def test_keep_puts_it_back_after_a_reset_and_with_a_new_node(bench: Bench) -> No
         keeper.kill()
 
 
-def told(keeper: subprocess.Popen[str]) -> str:
-    """What it says until it has put the number back, or ends."""
+def told(keeper: subprocess.Popen[str], word: str = "to 3 again") -> str:
+    """What it says until it says this, or ends."""
     assert keeper.stderr is not None
     said = ""
     for line in keeper.stderr:
         said += line
-        if "to 3 again" in line:
+        if word in line:
             return said
     return f"{said}it ended with {keeper.wait()}"
 
