@@ -42,6 +42,8 @@ class Own(NamedTuple):
     memory: MemoryAssignments
     newest: bool
     """Of 1.37: v4 and v3."""
+    checks_zero: bool
+    """The memory manager takes a checksum of 0 for one (before 1.36), not for none."""
 
     def cpu_file(self, **changes: Any) -> bytes:
         content = self.cpu._replace(**changes)
@@ -52,12 +54,12 @@ class Own(NamedTuple):
         return encode_memory_manager_state(content, 3 if self.newest else 1)
 
 
-def own_files(files: Mapping[str, bytes]) -> Own:
+def own_files(files: Mapping[str, bytes], minor: str) -> Own:
     cpu = parse_cpu_manager_state(files[CPU])
     memory = parse_memory_manager_state(files[MEMORY])
     assert cpu.content is not None
     assert memory.content is not None
-    return Own(cpu.content, memory.content, cpu.version == 4)
+    return Own(cpu.content, memory.content, cpu.version == 4, minor in ("1.34", "1.35"))
 
 
 def good(own: Own) -> list[Kind]:
@@ -74,6 +76,7 @@ def good(own: Own) -> list[Kind]:
         Kind("memory: v3", MEMORY, encode_memory_manager_state(own.memory, 3)),
         Kind("memory: a pod that is gone", MEMORY, _held(own, (0,), 1 << 30)),
         Kind("memory: a pod on both", MEMORY, _held(own, (0, 1), 1 << 30)),
+        *(() if own.checks_zero else (number_0(own),)),
     ]
 
 
@@ -131,9 +134,16 @@ def bad(own: Own) -> list[Kind]:
         kinds += [
             Kind("cpu: v3", CPU, v3),
             Kind("memory: v2", MEMORY, v2),
-            Kind("memory: number 0", MEMORY, _with(memory, checksum=0)),
         ]
+    if own.checks_zero:
+        kinds.append(number_0(own))
     return kinds
+
+
+def number_0(own: Own) -> Kind:
+    return Kind(
+        "memory: number 0", MEMORY, _with(encode_memory_manager_state(own.memory, 1), checksum=0)
+    )
 
 
 def _with(data: bytes, /, **keys: object) -> bytes:

@@ -115,7 +115,7 @@ def test_a_plugin_that_dies_is_a_difference(bench: Bench, tmp_path: Path) -> Non
     before = tmp_path / "before.tgz"
     assert bench.dpctl("snapshot", str(before)).code == 0
     plugin.kill()
-    bench.node.wait_resource(GPU, "0")
+    bench.node.wait_resource(GPU, "0", "4")
     done = bench.dpctl("diff", str(before), "-o", "json")
     assert done.code == 1, done
     rows = {

@@ -84,7 +84,7 @@ def test_a_kubelet_starts_with_what_is_called_good(bench: Bench) -> None:
     version = bench.node.get()["status"]["nodeInfo"]["kubeletVersion"]
     wrong: list[tuple[object, ...]] = []
     with static_node(bench) as kept:
-        for kind in good(own_files(kept)):
+        for kind in good(own_files(kept, bench.minor)):
             put(bench, kept, kind)
             row = verdicts(bench, version)[kind.file]
             log = log_after_exit(bench)
@@ -99,7 +99,7 @@ def test_a_kubelet_exits_as_predicted(bench: Bench) -> None:
     wrong: list[tuple[object, ...]] = []
     seen = 0
     with static_node(bench) as kept:
-        for kind in bad(own_files(kept)):
+        for kind in bad(own_files(kept, bench.minor)):
             put(bench, kept, kind)
             row = verdicts(bench, version)[kind.file]
             log = log_after_exit(bench)
