@@ -147,7 +147,7 @@ def test_a_directory_is_the_same_bundle(lab: Lab, bundle: Path, tmp_path: Path) 
     path = tmp_path / "node"
     result = snapshot(lab, path)
     assert re.fullmatch(
-        rf"note: wrote {re.escape(str(path))}: 23 of 24 sources, \d+ files, \d+ bytes\n", result.err
+        rf"note: wrote {re.escape(str(path))}: 24 of 25 sources, \d+ files, \d+ bytes\n", result.err
     )
     assert result.out == ""
     names = {str(p.relative_to(path)) for p in path.rglob("*") if p.is_file()}
