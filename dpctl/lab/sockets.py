@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 
@@ -12,3 +13,16 @@ def identity(path: Path) -> str | None:
     except OSError:
         return None
     return f"{found.st_ino}:{found.st_mtime_ns}"
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens; a full queue is a sign of life."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return True

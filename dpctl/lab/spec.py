@@ -54,6 +54,9 @@ class PluginSpec:
     """CDI names `<kind>=<ID>` in Allocate's answer."""
     allocate_error: str = ""
     """Allocate fails with this text."""
+    shared_updates: bool = False
+    """All ListAndWatch streams read one channel, as in many plugins: each update reaches one of
+    them, or nobody when that one has left."""
 
     def to_json(self) -> Json:
         return asdict(self)

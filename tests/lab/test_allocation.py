@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpctl.lab.fixture import Lab
-from dpctl.lab.plugin import preferred
+from dpctl.lab.sample_plugin import preferred
 from dpctl.lab.spec import SampleDevice
 from tests.lab.parts import GPU, checkpoint, plain
 

@@ -1,0 +1,204 @@
+"""A sample plugin's socket: served, registered, and registered again when kubelet.sock is made anew
+(unless its spec says not to), as a well-made plugin does.
+
+What a plugin can be told while it runs (`command`) is here, too; how that reaches it is `plugin`'s
+(the lab) and `serve`'s (a real kubelet).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import grpc
+
+from dpctl.lab import sockets
+from dpctl.lab.api_errors import Json
+from dpctl.lab.sample_plugin import DevicePlugin, Info, silent
+from dpctl.lab.spec import PluginSpec, SampleDevice, device_from_json
+from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
+from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2_grpc as rpc
+
+_POLL = 0.05
+"""Seconds between two looks at kubelet.sock."""
+_RETRY = 0.5
+_STREAMS = 16
+
+
+class Runner:
+    """Serves, registers, and follows kubelet.sock."""
+
+    def __init__(
+        self,
+        spec: PluginSpec,
+        directory: Path,
+        tell: Callable[[Json], None],
+        calls: Callable[[Json], None] = silent,
+        *,
+        careful: bool = False,
+    ) -> None:
+        """`tell`: hears of `serving`, `registered`, `refused`; `calls`: of every call. `careful`: a
+        socket that somebody else listens on is left to them."""
+        self.spec = spec
+        self._careful = careful
+        self._own: str | None = None
+        """Identity of our socket file."""
+        self._registering: grpc.Channel | None = None
+        self.plugin = DevicePlugin(spec, calls)
+        self._directory = directory
+        self._tell = tell
+        self._server: grpc.Server | None = None
+        self._lock = threading.RLock()
+        self._stopping = threading.Event()
+        self._down = False
+        """Taken down on cue: it does not come back by itself."""
+        self.registered_with: str | None = None
+        """Identity of the kubelet.sock registered with."""
+        self.error: str | None = None
+        self.refused_by: str | None = None
+        """Identity of the kubelet.sock whose kubelet answered Register with an error."""
+
+    def run(self) -> None:
+        """Until `stop`, or the end of the process."""
+        if not self.spec.register:
+            self.serve()
+            return
+        while not self._stopping.is_set():
+            kubelet = self._kubelet_socket()
+            with self._lock:
+                if kubelet is not None and kubelet != self.registered_with and not self._down:
+                    if self._server is not None and not self.spec.watch_kubelet:
+                        return
+                    if self._careful and self._taken():
+                        self._refused(f"another plugin listens on {self.spec.endpoint}")
+                    elif not self._stopping.is_set():
+                        self.serve()
+                        self.register(kubelet)
+            self._stopping.wait(_POLL if self.error is None else _RETRY)
+
+    def serve(self) -> None:
+        """Serve on a new socket; an earlier one is closed first, as its file may be gone."""
+        if self._server is not None:
+            self._server.stop(0).wait()
+        path = self._directory / self.spec.endpoint
+        path.unlink(missing_ok=True)
+        server = grpc.server(
+            futures.ThreadPoolExecutor(_STREAMS), options=[("grpc.so_reuseport", 0)]
+        )
+        rpc.add_DevicePluginServicer_to_server(self.plugin, server)  # type: ignore[no-untyped-call]
+        if self.spec.serve_info:
+            Info.add(server, self.spec)
+        server.add_insecure_port(f"unix:{quote(str(path))}")
+        server.start()
+        self._server = server
+        self._own = sockets.identity(path)
+        self._tell({"event": "serving"})
+
+    def register(self, kubelet: str | None = None) -> None:
+        """Register on kubelet.sock; an error is told and kept."""
+        target = f"unix:{quote(str(self._directory / 'kubelet.sock'))}"
+        options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
+        try:
+            with grpc.insecure_channel(target, options) as channel:
+                self._registering = channel
+                stub = rpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+                stub.Register(
+                    pb.RegisterRequest(
+                        version="v1beta1",
+                        endpoint=self.spec.endpoint,
+                        resource_name=self.spec.resource,
+                    ),
+                    timeout=15,
+                )
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.UNKNOWN:
+                self.refused_by = kubelet
+            self._refused(str(error.details()))
+            return
+        finally:
+            self._registering = None
+        self.error = None
+        self.registered_with = kubelet if kubelet is not None else self._kubelet_socket()
+        self._tell({"event": "registered"})
+
+    def stop(self) -> None:
+        """A clean exit takes the socket away."""
+        self._stopping.set()
+        self.plugin.close()
+        registering = self._registering
+        if registering is not None:
+            registering.close()  # a kubelet may take ten seconds to answer
+        self.take_down()
+
+    def take_down(self) -> None:
+        """No longer there: as a plugin that ended, in a process that goes on."""
+        with self._lock:
+            self._down = True
+            if self._server is not None:
+                self._server.stop(0).wait(1)
+                self._server = None
+            path = self._directory / self.spec.endpoint
+            if not self._careful or sockets.identity(path) in (None, self._own):
+                path.unlink(missing_ok=True)
+
+    def bring_up(self) -> None:
+        """Serve and register again."""
+        with self._lock:
+            self._down = False
+            self.registered_with = None
+
+    def _refused(self, why: str) -> None:
+        self.error = why
+        self._tell({"event": "refused", "error": why})
+
+    def _taken(self) -> bool:
+        """Whether somebody else listens on the socket's name."""
+        path = self._directory / self.spec.endpoint
+        return sockets.identity(path) not in (None, self._own) and sockets.answers(path)
+
+    def _kubelet_socket(self) -> str | None:
+        return sockets.identity(self._directory / "kubelet.sock")
+
+    def command(self, op: str, arguments: Json) -> Any:
+        """What a plugin can be told. Raises KeyError, ValueError, TypeError."""
+        plugin = self.plugin
+        if op == "state":
+            return {
+                "devices": {d.device_id: d.health for d in plugin.devices},
+                "registered_with": self.registered_with,
+                "serving": self._server is not None,
+                "streams": plugin.streams,
+                "error": self.error,
+                "refused_by": self.refused_by,
+            }
+        if op == "set-health":
+            wanted, word = arguments["device"], arguments["health"]
+            if wanted not in {d.device_id for d in plugin.devices}:
+                raise KeyError(wanted)
+            plugin.set_devices(
+                tuple(
+                    SampleDevice(d.device_id, d.numa_nodes, word) if d.device_id == wanted else d
+                    for d in plugin.devices
+                )
+            )
+        elif op == "set-devices":
+            plugin.set_devices(tuple(device_from_json(item) for item in arguments["devices"]))
+        elif op == "allocate-error":
+            plugin.allocate_error = arguments["text"]
+        elif op == "hang":
+            plugin.hang(arguments["method"], hangs=arguments.get("hangs", True))
+        elif op == "end-streams":
+            plugin.end_streams()
+        elif op == "down":
+            self.take_down()
+        elif op == "up":
+            self.bring_up()
+        elif op == "register":
+            self.register()
+        else:
+            raise ValueError(op)
+        return None
