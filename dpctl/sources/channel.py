@@ -12,9 +12,10 @@ import random
 import re
 import socket
 import stat
+import threading
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,34 @@ class GrpcSocket:
                 raise failed
             time.sleep(wait)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def stream(self, method: str, *, first_within: float) -> Generator[bytes]:
+        """The messages of a stream, undecoded, until it ends; closing the iterator hangs up.
+
+        Only the first one is waited for with a limit, in seconds. Raises CallFailed.
+        """
+        grpc = load_grpc()
+        stub: Any = self.channel.unary_stream(method, None, None)
+        call = stub(b"")
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            call.cancel()
+
+        timer = threading.Timer(first_within, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            for message in call:
+                timer.cancel()
+                yield message
+        except grpc.RpcError as e:
+            code = "DEADLINE_EXCEEDED" if late.is_set() else e.code().name
+            raise CallFailed(code, e.details() or "") from None
+        finally:
+            timer.cancel()
+            call.cancel()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from dpctl.errors import BadDataError, UnreachableError
 from dpctl.model import DirectoryEntry, DirectoryListing
-from dpctl.sources.files import file_error
+from dpctl.sources.files import file_error, kind_in_words
 
 _MOST_ENTRIES = 100_000
 # A plugin may register `sub/x.sock`; deeper ones have not been seen.
@@ -54,6 +54,24 @@ def list_directory(path: str) -> DirectoryListing:
         os.close(fd)
     entries.sort(key=lambda entry: entry.name)
     return DirectoryListing(path, tuple(entries), inode=top.st_ino, device=device)
+
+
+def socket_entry(path: str) -> DirectoryEntry:
+    """The socket file that a person named; links are followed, as whoever connects does.
+
+    Raises UnreachableError (not there, no socket), DeniedError.
+    """
+    try:
+        found = os.stat(path)
+        device = _device(path, found.st_dev)
+    except (OSError, ValueError) as e:
+        raise file_error(e, path) from e
+    if not stat.S_ISSOCK(found.st_mode):
+        raise UnreachableError(
+            f"{path} is {kind_in_words(found.st_mode)}, not a socket",
+            "`dpctl plugins` lists the sockets of the plugins here",
+        )
+    return _entry(path, found, device, None)
 
 
 def _walk(fd: int, prefix: str, path: str) -> Iterator[tuple[str, os.stat_result, str | None]]:

@@ -39,11 +39,12 @@ __all__ = [
     "parse_ls",
     "parse_options_json",
     "probe_sockets",
+    "service_words",
     "state_of",
 ]
 
 KUBELET_SOCKET = "kubelet.sock"
-_OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
 _INFO = "/pluginregistration.Registration/GetInfo"
 _LIST = "/v1.PodResourcesLister/List"
 # Options are a handful of bytes, GetInfo a few names: more is an attack or an accident.
@@ -127,7 +128,7 @@ def _ask_plugin(peer: GrpcSocket, entry: DirectoryEntry, seconds: float) -> Plug
     options: PluginOptions | None = None
     state, detail = SocketState.SERVING, None
     try:
-        answer = pb.DevicePluginOptions.FromString(peer.call(_OPTIONS, timeout=seconds))
+        answer = pb.DevicePluginOptions.FromString(peer.call(OPTIONS, timeout=seconds))
         options = PluginOptions(
             answer.pre_start_required, answer.get_preferred_allocation_available
         )
@@ -139,7 +140,7 @@ def _ask_plugin(peer: GrpcSocket, entry: DirectoryEntry, seconds: float) -> Plug
     if state in (SocketState.SERVING, SocketState.WRONG_SERVICE):
         info = _info_or_none(peer, entry, until)
     if state is SocketState.WRONG_SERVICE:
-        detail = f"gRPC, but no device plugin: {_service(peer, info, until)} ({detail})"
+        detail = f"gRPC, but no device plugin: {service_words(peer, info, until)} ({detail})"
     return PluginSocket(entry.name, state, options, info, detail)
 
 
@@ -192,7 +193,8 @@ def call_info(peer: GrpcSocket, entry: DirectoryEntry, seconds: float) -> Regist
     )
 
 
-def _service(peer: GrpcSocket, info: RegistrySocket | None, until: float) -> str:
+def service_words(peer: GrpcSocket, info: RegistrySocket | None, until: float) -> str:
+    """What a gRPC server that is no device plugin seems to be."""
     if info is not None:
         return f"a registration socket of {info.type} {shorten(info.name or '', _QUOTED)}"
     try:
