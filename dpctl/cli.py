@@ -29,6 +29,7 @@ class Entry(NamedTuple):
 
 
 NODE = "What is on the node"
+BY_HAND = "Plugins, by hand"
 TRY = "Try it out"
 SELF = "dpctl itself"
 
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, Entry] = {
     "state": Entry("The state files of the kubelet, and would it start with them", NODE),
     "snapshot": Entry("A bundle of all that the node says, to look at elsewhere", NODE),
     "diff": Entry("What changed between two bundles, or since one was made", NODE),
+    "plugin": Entry("Speak to one plugin: its options, devices, answers; or be one", BY_HAND),
     "lab": Entry("A whole small node without Kubernetes, to learn and to test on", TRY),
     "env": Entry("Every path and endpoint, and where it came from", SELF),
     "config": Entry("View and change the configuration file", SELF),

@@ -163,6 +163,15 @@ def _endpoints(env: Env) -> Iterable[str]:
         ]
 
 
+def _sockets(env: Env) -> Iterable[str]:
+    """What `dpctl plugin` takes: a socket's name or what it serves."""
+    try:
+        served = list(_resources(env))
+    except OSError:
+        served = []  # no plugin has ever registered
+    return [*_endpoints(env), *served]
+
+
 def _nodes(env: Env) -> Iterable[str]:
     """This node, and whatever the API server tells within a second."""
     known = [env.node_name.value] if env.node_name.value else []
@@ -185,6 +194,7 @@ _KINDS: dict[str, Callable[[Env], Iterable[str]]] = {
     "pods": _pods,
     "namespaces": _namespaces,
     "endpoints": _endpoints,
+    "sockets": _sockets,
     "nodes": _nodes,
 }
 

@@ -63,6 +63,8 @@ class Branch(TyperGroup):
     """Subcommands; with a default, a first word that names none of them is the default's."""
 
     default: Leaf | None = None
+    instead: str | None = None
+    """What else may have been meant, for whoever types a subcommand that there is not."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Context | None = None, **extra: Any
@@ -86,6 +88,9 @@ def resolve(group: TyperGroup, ctx: Context, args: list[str]) -> tuple[str, Comm
     if command is not None:
         return name, command, args[1:]
     meant = did_you_mean(name, group.list_commands(ctx))
+    instead = group.instead if isinstance(group, Branch) else None
+    if instead is not None:
+        meant = f"{meant}{instead}; "
     raise errors.UsageError(
         f"unknown command {_quote(shorten(name, 60))}",
         f"{meant}{_quote(f'{ctx.command_path} --help')} lists the commands",
@@ -115,6 +120,7 @@ def build(name: str, module: ModuleType, summary: str) -> Leaf | Branch:
         callback=_show_help,
         rich_markup_mode=None,
     )
+    branch.instead = module.__dict__.get("INSTEAD")
     if declared is not None:
         branch.default = build_leaf(name, declared)
         branch.default.branch = branch

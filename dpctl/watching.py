@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Generic, Literal, TextIO
@@ -87,6 +87,20 @@ def watch(
                 pause(max(interval - (time.monotonic() - started), 0.0))
     finally:
         painter.close()
+
+
+def follow(
+    readings: Iterable[Reading[Row]],
+    view: View[Row],
+    *,
+    options: OutputOptions,
+    stream: TextIO | None = None,
+) -> None:
+    """Print readings as they come, from a peer that sends them: the first one in full, then what
+    changed, on a terminal too, where differences are to be read one after the other."""
+    painter = _Stream(view, options, stream or sys.stdout, None)
+    for rows, envelope in readings:
+        painter.show(sorted_rows(rows, view, options.sort_by), envelope)
 
 
 class _Screen(Generic[Row]):

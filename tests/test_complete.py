@@ -57,6 +57,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("pods", "", ["job-0", "job-1", "proxy-x1"]),
         ("namespaces", "", ["kube-system", "training"]),
         ("endpoints", "", ["gpu.sock"]),
+        ("sockets", "", ["gpu.sock", "other.example/nic", "vendor.example/gpu"]),
         ("nothing", "", []),
         ("pods", "zzz", []),
     ],

@@ -60,6 +60,13 @@ READING: dict[str, list[tuple[str, ...]]] = {
         ("pods", "prune", "--failed", "--dry-run=client"),
     ],
     "plugins": [*each("plugins"), ("plugins", "prune", "--dry-run")],
+    # The others ask first: tests/commands/test_plugin_*.py.
+    "plugin": [
+        *each("plugin", "options", "gpu.sock"),
+        ("plugin", "wait", RESOURCE, "--timeout", "1s", "--for", "healthy"),
+        ("plugin", "serve", "--list"),
+        ("plugin", "serve", "gpus", "--print"),
+    ],
     "node": [*each("node"), ("node", "prune", "--dry-run=client")],
     "topology": [
         *each("topology"),

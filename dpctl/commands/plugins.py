@@ -76,11 +76,11 @@ def command(
             return None
         return not_found("plugin", patterns, {row.endpoint for row in plugin_rows(snap)})
 
-    question = Question(PLUGINS, _WANT, (Source.DIRECTORY,), rows, check, more=_ask_the_node)
+    question = Question(PLUGINS, _WANT, (Source.DIRECTORY,), rows, check, more=ask_the_node)
     return answer(common, question)
 
 
-def _ask_the_node(env: Env, snap: Snapshot) -> Snapshot:
+def ask_the_node(env: Env, snap: Snapshot) -> Snapshot:
     """Names that only the Node still has help to tell what an unregistered plugin serves; the API
     server costs a third of a second, so it is asked only when a socket is left without a name."""
     from dpctl.collect import collect

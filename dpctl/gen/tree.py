@@ -21,6 +21,7 @@ KINDS = {
     "NAMESPACE": "namespaces",
     "NODE": "nodes",
     "ENDPOINT": "endpoints",
+    "SOCKET": "sockets",
     "FILE": "file",
     "BUNDLE": "file",
     "DIR": "dir",

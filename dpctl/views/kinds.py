@@ -6,7 +6,7 @@ from typing import Any
 
 from dpctl import views
 from dpctl.columns import View
-from dpctl.views import changes, differences, leftovers, nodes, numa, state
+from dpctl.views import changes, differences, leftovers, nodes, numa, plugin, state
 
 VIEWS: tuple[View[Any], ...] = (
     views.RESOURCES,
@@ -29,4 +29,9 @@ VIEWS: tuple[View[Any], ...] = (
     numa.NUMA_NODES,
     numa.ALIGNMENT,
     numa.FIT,
+    plugin.LISTED_DEVICES,
+    plugin.DEVICE_LIST,
+    plugin.OPTIONS,
+    plugin.PREFERENCE,
+    plugin.WAITED,
 )

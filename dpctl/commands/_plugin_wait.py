@@ -1,0 +1,226 @@
+"""`dpctl plugin wait`: until the kubelet offers devices, for boot ordering and scripts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpctl import streams
+from dpctl.errors import DeniedError, FoundError, UsageError
+from dpctl.model import Snapshot, Source
+from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare, duration
+
+if TYPE_CHECKING:
+    from dpctl.env import Env
+    from dpctl.inventory.waited import WaitRow
+
+_CHEAP = frozenset({Source.DIRECTORY, Source.CHECKPOINT})
+_LOCAL = _CHEAP | {
+    Source.PLUGINS,
+    Source.REGISTRY,
+    Source.SOCKETS,
+    Source.POD_RESOURCES,
+    Source.ALLOCATABLE,
+}
+_TIMEOUT = 300.0
+_INTERVAL = 1.0
+"""Seconds between two looks: a kubelet takes ten to write the Node."""
+_SHORTEST_CALL = 0.2
+
+
+@declare(
+    OUTPUT,
+    PLACES,
+    CLUSTER,
+    READING,
+    examples="""
+    # Until the kubelet offers eight GPUs, ten minutes at most
+    dpctl plugin wait nvidia.com/gpu --count 8 --timeout 10m
+    # In a unit file, before the API server can be reached
+    ExecStartPre=/usr/local/bin/dpctl plugin wait nvidia.com/gpu --for healthy --timeout 5m
+    # After a plugin was taken away, until the key may be removed
+    dpctl plugin wait nvidia.com/gpu --for gone --timeout 10m && dpctl node prune --yes
+    """,
+)
+def wait(
+    common: Common,
+    resource: Annotated[
+        str, typer.Argument(metavar="RESOURCE", help="An extended resource.", show_default=False)
+    ],
+    count: Annotated[
+        int | None,
+        typer.Option("--count", metavar="N", help="At least so many devices (1).", min=1),
+    ] = None,
+    condition: Annotated[
+        str,
+        typer.Option(
+            "--for", metavar="CONDITION", help="allocatable, healthy or gone.", show_default=True
+        ),
+    ] = "allocatable",
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="DURATION", parser=duration, help="The whole wait (5m)."),
+    ] = None,
+) -> int | None:
+    """Wait until the kubelet offers devices of a resource.
+
+    allocatable: the kubelet is connected to the plugin, has N healthy devices, and the Node says
+    so, so that pods are sent. After a reboot the Node shows old counts until the plugin has
+    registered: they are not believed. With --node of another machine the Node alone counts.
+
+    healthy: the same without the Node and the API server.
+
+    gone: the kubelet has let go of it (five minutes after the plugin's end) and the Node shows 0 or
+    nothing: dpctl node prune may remove it.
+
+    Neither kubelet nor plugin nor socket need be there yet. Exit code 1 when the time is over, with
+    what was still missing.
+    """
+    from dpctl import output
+    from dpctl.commands._reading import one_of
+    from dpctl.documents import Envelope
+    from dpctl.inventory.waited import CONDITIONS, GONE
+    from dpctl.text import escape
+    from dpctl.views.plugin import WAITED
+
+    one_of("--for", condition, CONDITIONS)
+    _check(resource, count if condition == GONE else None)
+    options = common.output
+    limit = timeout or _TIMEOUT
+    row, snap = _until(common, resource, condition, count or 1, limit)
+    if options.format != "table":
+        output.write([row], WAITED, options=options, snapshot_meta=Envelope.of(snap))
+    if not row.met:
+        raise FoundError(
+            f"{resource} is not {condition} after {limit:g} s: {row.waiting_for}",
+            f"`dpctl resources {resource} -o wide` shows what there is; --timeout waits longer",
+        )
+    if options.format == "table":
+        amount = "" if row.seen is None else f" ({row.seen})"
+        output.write_text(f"resource/{escape(resource)} {condition}{amount}")
+    return None
+
+
+def _check(resource: str, useless: int | None) -> None:
+    from dpctl import names
+    from dpctl.text import shorten
+
+    if useless is not None:
+        raise UsageError("--count says nothing with --for gone", "leave it out")
+    if not names.is_extended(resource):
+        raise UsageError(
+            f"{shorten(resource, 80)} is no name that a plugin can register",
+            "an extended resource, such as nvidia.com/gpu",
+        )
+
+
+def _until(
+    common: Common, resource: str, condition: str, wanted: int, timeout: float
+) -> tuple[WaitRow, Snapshot]:
+    """How it stood at last. Places are looked for each time: a kubelet that starts meanwhile may
+    have its root elsewhere."""
+    from dpctl.env import find_env
+    from dpctl.inventory.waited import waited
+
+    started = time.monotonic()
+    progress = _Progress(common, resource, timeout)
+    try:
+        while True:
+            left = started + timeout - time.monotonic()
+            env = find_env(common.settings)
+            if not env.live:
+                raise UsageError(
+                    "a bundle does not change: there is nothing to wait for", "leave out --from"
+                )
+            limit = min(env.request_timeout, max(left, _SHORTEST_CALL))
+            env = env._replace(request_timeout=limit)
+            snap = _look(env, resource, condition, wanted)
+            elsewhere = _is_elsewhere(env, snap)
+            row = waited(snap, resource, condition, wanted, elsewhere=elsewhere)
+            left = started + timeout - time.monotonic()
+            if row.met or left <= 0:
+                return row, snap
+            progress.show(row, time.monotonic() - started)
+            time.sleep(min(_INTERVAL, left))
+    finally:
+        progress.close()
+
+
+def _look(env: Env, resource: str, condition: str, wanted: int) -> Snapshot:
+    """What the condition hangs on; where two files say already that it cannot be met, no more.
+    Raises DeniedError for what no wait will mend."""
+    from dpctl.collect import collect
+    from dpctl.inventory.waited import GONE, HEALTHY
+
+    if condition != GONE and not _is_named(env):
+        first = collect(env, _CHEAP, again=True)
+        _refuse_denied(first)
+        checkpoint = first.checkpoint
+        known = set(checkpoint.registered.get(resource, ())) if checkpoint is not None else ()
+        there = first.directory is not None and first.directory.entry("kubelet.sock") is not None
+        if not there or (checkpoint is not None and not checkpoint.absent and len(known) < wanted):
+            return first
+    want = _LOCAL if condition == HEALTHY else _LOCAL | {Source.NODE}
+    snap = collect(env, want, again=True)
+    _refuse_denied(snap)
+    return snap
+
+
+def _is_named(env: Env) -> bool:
+    """A person named the Node."""
+    return env.node_name.origin.startswith(("flag", "environment", "config"))
+
+
+def _is_elsewhere(env: Env, snap: Snapshot) -> bool:
+    """The Node is another machine's: one that was named, and this machine has another kubelet, or
+    none at all."""
+    row = snap.source(Source.CHECKPOINT)
+    skipped = row is not None and row.state == "skipped"
+    return skipped or (_is_named(env) and snap.directory is None)
+
+
+def _refuse_denied(snap: Snapshot) -> None:
+    for source in (Source.DIRECTORY, Source.CHECKPOINT):
+        row = snap.source(source)
+        if row is not None and row.code == DeniedError.code:
+            raise DeniedError(row.reason or f"{row.where} may not be read", row.hint)
+
+
+class _Progress:
+    """On a terminal one line that is written over; elsewhere, under -v, a line for every change."""
+
+    def __init__(self, common: Common, resource: str, timeout: float) -> None:
+        from dpctl.outputs.terminal import is_terminal
+
+        self._verbose = common.verbose
+        self._resource = resource
+        self._timeout = timeout
+        self._terminal = sys.stderr is not None and is_terminal(sys.stderr)
+        self._last: str | None = None
+
+    def show(self, row: WaitRow, seconds: float) -> None:
+        if self._terminal:
+            self._paint(f"{int(seconds)}s of {self._timeout:g}s: {row.waiting_for}")
+        elif self._verbose and row.waiting_for != self._last:
+            streams.note(f"waiting: {row.waiting_for}")
+        self._last = row.waiting_for
+
+    def _paint(self, text: str) -> None:
+        from dpctl.outputs.terminal import size
+        from dpctl.text import escape, shorten
+
+        columns = size(sys.stderr)[0] or 80
+        line = shorten(escape(f"waiting for {self._resource}, {text}"), max(columns - 1, 20))
+        with suppress(OSError, ValueError):  # the terminal went away
+            sys.stderr.write(f"\r{line}\x1b[K")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._terminal and self._last is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()

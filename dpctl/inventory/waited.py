@@ -1,0 +1,97 @@
+"""Whether what somebody waits for has come: devices healthy with the kubelet, allocatable on the
+Node, or the resource gone. Pure.
+
+The Node alone is not believed where the machine itself can tell: after a reboot or a kubelet's
+restart it shows the old counts until the plugin has registered again (kubelet-facts §4.4).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dpctl.inventory.devices import Devices
+from dpctl.model import Snapshot, Source
+from dpctl.quantity import count
+
+ALLOCATABLE, HEALTHY, GONE = "allocatable", "healthy", "gone"
+CONDITIONS = (ALLOCATABLE, HEALTHY, GONE)
+
+
+class WaitRow(NamedTuple):
+    """How a wait stands, or how it ended."""
+
+    resource: str
+    condition: str
+    """`allocatable`, `healthy` or `gone`."""
+    wanted: int | None
+    """How many; null for `gone`."""
+    seen: int | None
+    """How many there are; null: could not be told."""
+    met: bool
+    waiting_for: str | None
+    """What is missing, in words; null once met."""
+
+
+def waited(
+    snap: Snapshot, resource: str, condition: str, wanted: int, *, elsewhere: bool = False
+) -> WaitRow:
+    """How the condition stands in this snapshot. `elsewhere`: the Node is another machine's, of
+    which this one can tell nothing."""
+    joined = Devices(snap)
+    if condition == GONE:
+        left = _left(snap, joined, resource, elsewhere)
+        return WaitRow(resource, GONE, None, None, left is None, left)
+    if not elsewhere:
+        healthy, why = _healthy(snap, joined, resource, wanted)
+        if condition == HEALTHY or healthy is None or healthy < wanted:
+            return _counted(resource, condition, wanted, healthy, why)
+    if snap.node is None:
+        return WaitRow(resource, condition, wanted, None, False, _unread(snap, Source.NODE))
+    shown = count(snap.node.allocatable.get(resource, "0"))
+    return _counted(resource, condition, wanted, shown, "the Node's allocatable")
+
+
+def _unread(snap: Snapshot, source: Source) -> str:
+    row = snap.source(source)
+    return f"the {source}: {row.reason if row is not None and row.reason else 'not read'}"
+
+
+def _counted(resource: str, condition: str, wanted: int, seen: int | None, why: str) -> WaitRow:
+    met = seen is not None and seen >= wanted
+    missing = why if seen is None else f"{seen} of {wanted} {condition} ({why})"
+    return WaitRow(resource, condition, wanted, seen, met, None if met else missing)
+
+
+def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tuple[int | None, str]:
+    """Devices that this kubelet has healthy from a plugin it is connected to, and the evidence."""
+    if snap.directory is None or snap.directory.entry("kubelet.sock") is None:
+        return None, "no kubelet here yet (there is no kubelet.sock)"
+    if snap.checkpoint is not None and not snap.checkpoint.absent:
+        known = len(set(snap.checkpoint.registered.get(resource, ())))
+        if known < wanted:
+            return known, "registered, by the kubelet's checkpoint"
+    verdict = joined.connections.connected(resource)
+    if verdict.value is None and snap.pod_resources is not None and snap.allocatable is not None:
+        # Without a table to trust: what the kubelet itself offers right now.
+        return len(joined.offered.get(resource, ())), "what GetAllocatableResources offers"
+    if verdict.value is None:
+        return None, f"not known whether its plugin is connected: {verdict.evidence}"
+    return len(joined.healthy(resource)), verdict.evidence
+
+
+def _left(snap: Snapshot, joined: Devices, resource: str, elsewhere: bool) -> str | None:
+    """What still stands in the way of `gone`; None: nothing. The kubelet never takes the key itself
+    away: at 0 and not tracked is as gone as it gets."""
+    if not elsewhere:
+        if snap.checkpoint is None:
+            return _unread(snap, Source.CHECKPOINT)
+        if resource in joined.connections.tracked:
+            return "the kubelet still tracks it (up to five minutes after its plugin has ended)"
+        if joined.connected(resource):
+            return "the kubelet is connected to its plugin"
+    if snap.node is None:
+        return _unread(snap, Source.NODE)
+    for part, amounts in (("capacity", snap.node.capacity), ("allocatable", snap.node.allocatable)):
+        if count(amounts.get(resource, "0")) != 0:
+            return f"the Node's {part} is {amounts[resource]}"
+    return None
