@@ -23,6 +23,10 @@ Address = str | bytes | Path
 Handler = Callable[[bytes, Any], bytes]
 Answer = bytes | Handler
 OPTIONS = "/v1beta1.DevicePlugin/GetDevicePluginOptions"
+WATCH = "/v1beta1.DevicePlugin/ListAndWatch"
+PREFERRED = "/v1beta1.DevicePlugin/GetPreferredAllocation"
+ALLOCATE = "/v1beta1.DevicePlugin/Allocate"
+PRE_START = "/v1beta1.DevicePlugin/PreStartContainer"
 INFO = "/pluginregistration.Registration/GetInfo"
 LIST = "/v1.PodResourcesLister/List"
 LIST_ALPHA = "/v1alpha1.PodResourcesLister/List"
@@ -38,14 +42,23 @@ class Recorder:
     authorities: set[bytes] = field(default_factory=set)
 
 
+Stream = Callable[[bytes, Any], Iterator[bytes]]
+
+
 @contextmanager
-def serving(path: Address, methods: Mapping[str, Answer]) -> Iterator[Recorder]:
+def serving(
+    path: Address, methods: Mapping[str, Answer], streams: Mapping[str, Stream] | None = None
+) -> Iterator[Recorder]:
     """A gRPC server that refuses calls whose :authority is not localhost, as Rust servers do."""
     recorder = Recorder()
     services = {method.split("/")[1] for method in methods}
 
     class Generic(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         def service(self, details):
+            found = (streams or {}).get(str(details.method))
+            if found is not None:
+                recorder.methods.append(str(details.method))
+                return grpc.unary_stream_rpc_method_handler(found)
             return grpc.unary_unary_rpc_method_handler(
                 lambda request, context: answer(str(details.method), request, context)
             )
