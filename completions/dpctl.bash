@@ -118,7 +118,7 @@ _dpctl_spec() { # PATH: what may follow this command
         arguments=('file' 'file')
         ;;
     'plugin')
-        commands=(options devices prefer wait serve)
+        commands=(options devices prefer allocate wait serve)
         options=(-h --help)
         kinds=()
         arguments=()
@@ -140,6 +140,12 @@ _dpctl_spec() { # PATH: what may follow this command
         options=(--size --available --must -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([--size]='text' [--available]='devices' [--must]='devices' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('sockets')
+        ;;
+    'plugin allocate')
+        commands=()
+        options=(--prestart -y --yes -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        arguments=('sockets' 'devices' '...')
         ;;
     'plugin wait')
         commands=()

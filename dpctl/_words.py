@@ -123,7 +123,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     ),
     'plugin': (
         'Speak to one plugin: its options, devices, answers; or be one',
-        ('options', 'devices', 'prefer', 'wait', 'serve'),
+        ('options', 'devices', 'prefer', 'allocate', 'wait', 'serve'),
         {'-h': '', '--help': ''},
         (),
     ),
@@ -144,6 +144,12 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         (),
         {'--size': 'text', '--available': 'devices', '--must': 'devices', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('sockets',),
+    ),
+    'plugin allocate': (
+        'Have a plugin allocate devices, and check its answer',
+        (),
+        {'--prestart': '', '-y': '', '--yes': '', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        ('sockets', 'devices', '...'),
     ),
     'plugin wait': (
         'Wait until the kubelet offers devices of a resource',

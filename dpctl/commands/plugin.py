@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpctl.commands._plugin_allocate import allocate
 from dpctl.commands._plugin_devices import devices
 from dpctl.commands._plugin_options import options
 from dpctl.commands._plugin_prefer import prefer
@@ -20,6 +21,7 @@ SUBCOMMANDS = {
     "options": options,
     "devices": devices,
     "prefer": prefer,
+    "allocate": allocate,
     "wait": wait,
     "serve": serve,
 }

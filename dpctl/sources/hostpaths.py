@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from dpctl.env import resolve_inside
-from dpctl.model import CdiSpec, Checkpoint, HostPath
+from dpctl.model import AllocResponse, CdiSpec, Checkpoint, HostPath
 
 # A checkpoint may name 10^5 paths; the same few thousand are what a real node has.
 _MOST = 20_000
@@ -28,12 +28,16 @@ _LINKS = {stat.S_IFCHR: "/dev/char", stat.S_IFBLK: "/dev/block"}
 
 
 def read_host_paths(
-    host_root: str, checkpoint: Checkpoint | None, cdi: Iterable[CdiSpec] = ()
+    host_root: str,
+    checkpoint: Checkpoint | None,
+    cdi: Iterable[CdiSpec] = (),
+    answer: AllocResponse | None = None,
 ) -> dict[str, HostPath]:
-    """What is at every absolute path of the plugins' answers, and of the device nodes of CDI
-    specifications (20 000 at most)."""
+    """What is at every absolute path of the plugins' answers (those of the checkpoint, and one that
+    was just given), and of the device nodes of CDI specifications (20 000 at most)."""
+    answers = [a.answer for a in checkpoint.allocations] if checkpoint else []
     found: dict[str, HostPath] = {}
-    for path in _paths(checkpoint, cdi):
+    for path in _paths([answer, *answers], cdi):
         if path not in found and path.startswith("/"):
             if len(found) >= _MOST:
                 break
@@ -41,11 +45,11 @@ def read_host_paths(
     return found
 
 
-def _paths(checkpoint: Checkpoint | None, cdi: Iterable[CdiSpec]) -> Iterator[str]:
-    for allocation in checkpoint.allocations if checkpoint else ():
-        if allocation.answer is not None:
-            yield from (mount.host_path for mount in allocation.answer.mounts)
-            yield from (device.host_path for device in allocation.answer.device_specs)
+def _paths(answers: Iterable[AllocResponse | None], cdi: Iterable[CdiSpec]) -> Iterator[str]:
+    for answer in answers:
+        if answer is not None:
+            yield from (mount.host_path for mount in answer.mounts)
+            yield from (device.host_path for device in answer.device_specs)
     for spec in cdi:
         yield from spec.device_nodes
         for each in spec.devices:

@@ -33,5 +33,6 @@ VIEWS: tuple[View[Any], ...] = (
     plugin.DEVICE_LIST,
     plugin.OPTIONS,
     plugin.PREFERENCE,
+    plugin.ALLOCATION,
     plugin.WAITED,
 )

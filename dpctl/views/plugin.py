@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpctl.columns import UNKNOWN, Column, Emphasis, View, or_unknown
-from dpctl.inventory.by_hand import OptionsRow
+from dpctl.inventory.by_hand import AllocationRow, OptionsRow
 from dpctl.inventory.listed import HEALTHY, DeviceListRow, ListedRow
 from dpctl.inventory.preferring import PreferenceRow
 from dpctl.inventory.waited import WaitRow
@@ -95,5 +95,24 @@ WAITED: View[WaitRow] = View(
         Column("SEEN", lambda r: or_unknown(r.seen), "seen", align="right"),
         Column("MET", lambda r: r.met, "met", emphasis=lambda r: "good" if r.met else "bad"),
         Column("WAITING FOR", lambda r: r.waiting_for, "waitingFor", wide=True),
+    ),
+)
+
+
+def _bad_if_refused(row: AllocationRow) -> Emphasis | None:
+    return None if row.refused is None else "bad"
+
+
+ALLOCATION: View[AllocationRow] = View(
+    kind="PluginAllocation",
+    row_type=AllocationRow,
+    name=lambda r: f"socket/{r.socket}",
+    short=lambda r: " ".join(r.devices),
+    columns=(
+        Column("SOCKET", lambda r: r.socket, "socket"),
+        Column("DEVICES", lambda r: r.devices, "devices"),
+        Column("PRESTARTED", lambda r: r.pre_started, "preStarted"),
+        Column("REFUSED", lambda r: r.refused, "refused", emphasis=_bad_if_refused),
+        Column("PROBLEMS", lambda r: r.problems, "problems"),
     ),
 )
