@@ -50,7 +50,7 @@ def serve(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            metavar="FILE",
+            metavar="SCENARIO",
             help="A TOML file (with a / or ending in .toml), or the name of a shipped scenario.",
             show_default=False,
         ),

@@ -40,8 +40,8 @@ _SHORTEST_CALL = 0.2
     examples="""
     # Until the kubelet offers eight GPUs, ten minutes at most
     dpctl plugin wait nvidia.com/gpu --count 8 --timeout 10m
-    # In a unit file, before the API server can be reached
-    ExecStartPre=/usr/local/bin/dpctl plugin wait nvidia.com/gpu --for healthy --timeout 5m
+    # While booting, before the API server can be reached (ExecStartPre= of a unit)
+    dpctl plugin wait nvidia.com/gpu --for healthy
     # After a plugin was taken away, until the key may be removed
     dpctl plugin wait nvidia.com/gpu --for gone --timeout 10m && dpctl node prune --yes
     """,

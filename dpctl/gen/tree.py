@@ -23,6 +23,7 @@ KINDS = {
     "ENDPOINT": "endpoints",
     "SOCKET": "sockets",
     "FILE": "file",
+    "SCENARIO": "file",
     "BUNDLE": "file",
     "DIR": "dir",
     "FORMAT": "words:table wide json yaml name csv jsonpath= custom-columns=",

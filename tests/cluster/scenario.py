@@ -5,7 +5,6 @@ What each line of a step means on either side stands in `sides`; here is only it
 
 from __future__ import annotations
 
-import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -14,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dpctl.lab.spec import PluginSpec, SampleDevice, plugin_from_json
+from dpctl.lab.cues import device
+from dpctl.lab.spec import PluginSpec, plugin_from_json
 
 from . import images, pods
 from .api import JSON
@@ -75,16 +75,6 @@ class Scenario(NamedTuple):
     plugins: Mapping[str, PluginSpec]
     pods: Mapping[str, PodSpec]
     steps: tuple[Step, ...]
-
-
-def device(text: str) -> SampleDevice:
-    """`ID[@NUMA,NUMA][!HEALTH]`. Raises ValueError."""
-    found = re.fullmatch(r"([^@!]*)(@[-\d,]*)?(!.*)?", text)
-    if found is None:
-        raise ValueError(f"no device: {text!r}")
-    name, nodes, health = found.groups()
-    numa = None if nodes is None else tuple(int(n) for n in nodes[1:].split(",") if n)
-    return SampleDevice(name, numa, health[1:] if health else "Healthy")
 
 
 def read(path: Path = FILE) -> Scenario:

@@ -7,24 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpctl.lab.spec import SampleDevice
 from tests.cluster import differences, scenario
 from tests.cluster.differences import Accepted, Difference
 from tests.cluster.sides import Side
-
-
-@pytest.mark.parametrize(
-    ("text", "device"),
-    [
-        ("a", SampleDevice("a")),
-        ("a@", SampleDevice("a", ())),
-        ("a@0,12", SampleDevice("a", (0, 12))),
-        ("a@-1!ill", SampleDevice("a", (-1,), "ill")),
-        ("a!Unhealthy", SampleDevice("a", None, "Unhealthy")),
-    ],
-)
-def test_device(text: str, device: SampleDevice) -> None:
-    assert scenario.device(text) == device
 
 
 def test_every_line_is_understood() -> None:

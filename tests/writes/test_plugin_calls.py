@@ -55,10 +55,11 @@ def test_every_message_and_then_the_end(path: Path) -> None:
         yield listed("a")
         yield listed("a", "b")
 
-    found = []
-    with serving(path, {}, {WATCH: stream}), pytest.raises(PeerError, match="ended ListAndWatch"):
-        for message in calls.watch_devices(str(path), **HOW):
-            found.append([device.device_id for device in message.devices])
+    with serving(path, {}, {WATCH: stream}):
+        messages = calls.watch_devices(str(path), **HOW)
+        found = [[device.device_id for device in next(messages).devices] for _ in range(2)]
+        with pytest.raises(PeerError, match="ended ListAndWatch"):
+            next(messages)
     assert found == [["a"], ["a", "b"]]
 
 
