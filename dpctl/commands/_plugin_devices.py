@@ -58,7 +58,7 @@ def devices(
 
     options = common.output
     asked = find(common, socket, (Source.NUMA,))
-    if not may_listen(asked, yes):
+    if not may_listen(asked, yes, for_long=watch):
         streams.plain("the plugin was not asked")
         return ExitCode.NOT_APPLIED
     from dpctl.writes.plugin_calls import watch_devices

@@ -111,13 +111,19 @@ def _tell(common: Common, snap: Snapshot) -> None:
             streams.note(how_it_went(row))
 
 
-def may_listen(asked: Asked, yes: bool) -> bool:
+def may_listen(asked: Asked, yes: bool, *, for_long: bool) -> bool:
     """Whether ListAndWatch may be opened: at once only where the kubelet is surely not connected,
-    else after its price has been said and agreed to. Raises UsageError: nobody to ask."""
+    else after its price has been said and agreed to. `for_long`: it stays open, so that the kubelet
+    may connect meanwhile. Raises UsageError: nobody to ask."""
     from dpctl.commands._confirm import confirm
 
     target = asked.target
     if target.connected is False:
+        if for_long:
+            streams.note(
+                "the kubelet is not connected to this plugin; once it is, it may miss updates as "
+                "long as dpctl listens"
+            )
         return True
     streams.warn(price(target), _price_hint(target))
     return confirm(f"Open ListAndWatch on {asked.name}?", yes, only_show=None)
