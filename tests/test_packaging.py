@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpctl import __version__, cli
+from dpctl.lab import cues
 from tests.run import TESTS
 
 ROOT = TESTS.parent
@@ -43,6 +44,7 @@ def test_pages_and_completions_are_shipped(wheel: zipfile.ZipFile) -> None:
         "dpctl/_completions/_dpctl",
         "dpctl/_completions/dpctl.fish",
         "dpctl/pb/podresources/v1/podresources_pb2.py",
+        *(f"dpctl/lab/scenarios/{name}.toml" for name in cues.shipped()),
     }
     assert wanted <= names
     page = wheel.read(f"{DATA}/man/man1/dpctl.1")

@@ -8,7 +8,7 @@ import typer
 
 from dpctl import streams
 from dpctl.commands._plugin_target import GROUPS, Asked, Socket, Yes
-from dpctl.errors import DpctlError, ExitCode, FoundError, UsageError
+from dpctl.errors import DpctlError, ExitCode, UsageError
 from dpctl.model import Source
 from dpctl.options import Common, declare
 
@@ -85,11 +85,11 @@ def allocate(
     if failed is not None:
         raise failed
     if row.refused is not None:
-        raise FoundError(
+        streams.warn(
             f"a kubelet would refuse a pod over this answer: {row.refused}",
             "the plugin must answer for each container of the request",
         )
-    return ExitCode.FOUND if row.problems else ExitCode.OK
+    return ExitCode.FOUND if row.problems or row.refused else ExitCode.OK
 
 
 def _call(

@@ -199,16 +199,16 @@ def test_listening_takes_updates_from_the_kubelet(own: Lab) -> None:
         return bool(line)
 
     for number in range(40):
-        word = "Unhealthy" if number % 2 == 0 else "Healthy"
-        wanted = {"dev-0"} if word == "Unhealthy" else {"dev-0", "dev-1"}
-        plugin.set_health("dev-1", word)
+        # Each list is a new one, so that whoever gets it has something to tell.
+        wanted = {"dev-0", f"new-{number}"}
+        plugin.set_devices([SampleDevice(device_id) for device_id in sorted(wanted)])
         eventually(lambda wanted=wanted: listens() or kubelet() == wanted)  # type: ignore[misc]
         if heard:
             break
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert heard[0]["item"]["device"] == "dev-1"
-    assert heard[0]["item"]["health"] == word
+    assert heard[0]["event"] == "added"
+    assert heard[0]["item"]["device"] == f"new-{number}"
     assert kubelet() != wanted
 
 
