@@ -98,7 +98,6 @@ def find(common: Common, text: str, more: Collection[Source] = ()) -> Asked:
     from dpctl.commands._reading import look
     from dpctl.commands.plugins import ask_the_node
 
-    # `again`: a process that forks after gRPC has started its threads would hang.
     snap = look(common, env, want, (Source.DIRECTORY,), more=ask_the_node)
     return Asked(env, snap, target_by_name(snap, text))
 

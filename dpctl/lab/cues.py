@@ -27,6 +27,7 @@ from dpctl.lab.spec import PluginSpec, SampleDevice
 SHIPPED = Path(__file__).parent / "scenarios"
 _LARGEST = 16 << 20
 _MOST_DEVICES = 200_000
+_LARGEST_NODE = 2**31
 _LONGEST_PAUSE = 7 * 86400.0
 _DEVICE = re.compile(r"([^@!]*)(@[-\d,]*)?(!.*)?", re.DOTALL)
 _ENDPOINT = re.compile(r"[^/\0]{1,80}")
@@ -75,6 +76,8 @@ def device(text: str) -> SampleDevice:
         raise ValueError(f"no device: {text!r}")
     name, nodes, health = found.groups()
     numa = None if nodes is None else tuple(int(n) for n in nodes[1:].split(",") if n)
+    if any(abs(node) > _LARGEST_NODE for node in numa or ()):
+        raise ValueError(f"no NUMA node: {text[:80]!r}")
     return SampleDevice(name, numa, health[1:] if health else "Healthy")
 
 
@@ -114,7 +117,7 @@ def parse_scenario(text: str, where: str) -> Served:
     """Raises BadDataError, which names the key that is wrong."""
     try:
         return _served(tomllib.loads(text))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise BadDataError(
             f"{where} is no scenario: {why[:300]}",
@@ -134,6 +137,8 @@ def _served(document: Mapping[str, Any]) -> Served:
     bad = _endpoint_problem(given["endpoint"])
     if bad is not None:
         raise ValueError(bad)
+    if re.search(r"[{}]", str(given.get("device_path", "")).replace("{}", "")):
+        raise ValueError("device_path has braces other than {}")
     spec = PluginSpec(
         name=name,
         devices=tuple(_devices(document)),
@@ -163,14 +168,15 @@ def _endpoint_problem(name: str) -> str | None:
 
 def _of(document: Mapping[str, Any], key: str, kind: type) -> Any:
     if not isinstance(document[key], kind):
-        words = {str: "a text", bool: "true or false", int: "a whole number"}
+        words = {str: "a text", bool: "true or false", int: "a whole number", list: "a list"}
         raise ValueError(f"{key} is not {words[kind]}")
     return document[key]
 
 
 def _devices(document: Mapping[str, Any]) -> list[SampleDevice]:
     """Those that are listed, those that are counted, and their replicas."""
-    found = [device(text) for text in document.get("devices", ())]
+    listed = _of(document, "devices", list) if "devices" in document else []
+    found = [device(text) for text in listed]
     count = _of(document, "count", int) if "count" in document else 0
     numa = _of(document, "numa", int) if "numa" in document else 0
     replicas = _of(document, "replicas", int) if "replicas" in document else 1

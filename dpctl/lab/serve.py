@@ -41,6 +41,7 @@ class Server:
         self._last_error = ""
         self._directory = directory
         self._failure: DpctlError | None = None
+        self._unheard: OSError | None = None
         self.stopped = threading.Event()
         self.code = 0
         """Of a cue `exit CODE`."""
@@ -48,7 +49,7 @@ class Server:
 
     def run(self, control: str | None) -> int:
         """Serve until the end; the exit code. Raises UsageError (the control), DeniedError,
-        PeerError."""
+        PeerError, and the OSError of whoever is told."""
         with self._controlled(control):
             threads = [threading.Thread(target=self._serve, daemon=True)]
             if self._served.cues:
@@ -61,8 +62,9 @@ class Server:
             finally:
                 self.stopped.set()
                 self.runner.stop()
-        if self._failure is not None:
-            raise self._failure
+        failure = self._unheard or self._failure
+        if failure is not None:
+            raise failure
         return self.code
 
     def _serve(self) -> None:
@@ -90,8 +92,14 @@ class Server:
     # -- what is told
 
     def _tell(self, event: Json) -> None:
+        """Nobody to tell (`| head`) is the end; who calls is one of many threads."""
         with self._lock:
-            self._say(event)
+            if self._unheard is None:
+                try:
+                    self._say(event)
+                except OSError as error:
+                    self._unheard = error
+                    self.stopped.set()
 
     def _hear(self, event: Json) -> None:
         """Of the runner: a kubelet that refuses does so twice a second."""

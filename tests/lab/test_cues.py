@@ -58,7 +58,11 @@ def test_cues() -> None:
     ("text", "words"),
     [
         ("x = 1", "'x' is not one of"),
-        ("devices = 1", "not iterable"),
+        ("devices = 1", "devices is not a list"),
+        ('devices = "abc"', "devices is not a list"),
+        ('devices = ["a@99999999999"]', "no NUMA node"),
+        ('device_path = "/dev/{x}"', "braces other than"),
+        ("annotations = [1]", "no attribute"),
         ('devices = ["a@x"]', "invalid literal|no device"),
         ('endpoint = "../x"', "no file name"),
         ('endpoint = "kubelet.sock"', "kubelet's own"),

@@ -1,0 +1,138 @@
+"""`dpctl plugin wait` and `serve` beside a lab."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from dpctl.lab.fixture import Lab
+from dpctl.lab.spec import PluginSpec, SampleDevice
+from tests.commands.by_hand import GPU, eventually, run, start
+from tests.run import Result, dpctl
+
+# --- wait -----------------------------------------------------------------------------------------
+
+
+def test_wait(lab: Lab) -> None:
+    assert run(lab, "wait", GPU, "--count", "7") == Result(
+        0, f"resource/{GPU} allocatable (7)\n", ""
+    )
+    local = run(lab, "wait", GPU, "--for", "healthy", "-o", "json")
+    (row,) = json.loads(local.out)["items"]
+    assert (row["met"], row["seen"], row["waitingFor"]) == (True, 7, None)
+    assert run(lab, "wait", "old.example/retired", "--for", "gone").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((GPU, "--count", "8"), "7 of 8"),
+        # 4/4 on the Node, and nobody behind it.
+        (("ghost.example/tpu",), "0 of 1"),
+        (("ghost.example/tpu", "--for", "gone"), "the Node's capacity is 4"),
+        (("fabric.example/rdma", "--for", "gone"), "still tracks it"),
+    ],
+)
+def test_wait_in_vain(lab: Lab, arguments: tuple[str, ...], words: str) -> None:
+    found = run(lab, "wait", *arguments, "--timeout", "100ms")
+    assert (found.code, found.out) == (1, "")
+    assert words in found.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("cpu",), "no name that a plugin can register"),
+        ((GPU, "--for", "nothing"), "--for"),
+        ((GPU, "--for", "gone", "--count", "1"), "--count says nothing"),
+        ((GPU, "--from", "/nonexistent"), "a bundle does not change"),
+    ],
+)
+def test_what_cannot_be_waited_for(lab: Lab, arguments: tuple[str, ...], words: str) -> None:
+    found = run(lab, "wait", *arguments)
+    assert found.code == 2
+    assert words in found.err
+
+
+def test_wait_before_there_is_a_kubelet(new_lab: Callable[..., Lab]) -> None:
+    lab = new_lab(scenario="empty", status_period=0.3)
+    lab.kubelet.stop()
+    (lab.device_plugins / "kubelet.sock").unlink()
+    process = start(lab, "wait", GPU, "--count", "2", "--timeout", "300s", "-v")
+    assert process.stderr is not None
+    assert "no kubelet here yet" in process.stderr.readline()
+    spec = PluginSpec("gpu", GPU, "gpu.sock", (SampleDevice("g-0"), SampleDevice("g-1")))
+    lab.add_plugin(spec)
+    lab.kubelet.start()
+    out, _ = process.communicate(timeout=240)
+    assert (process.returncode, out) == (0, f"resource/{GPU} allocatable (2)\n")
+
+
+# --- serve ----------------------------------------------------------------------------------------
+
+
+def test_serve(new_lab: Callable[..., Lab]) -> None:
+    lab = new_lab(scenario="empty", status_period=0.3)
+    control = lab.directory / "log" / "x.ctl"
+    process = start(lab, "serve", "gpus", "--yes", "--control", str(control))
+    with process:
+        eventually(lambda: lab.kubelet.state().get("sample.example/gpu", {}).get("healthy"))
+        with socket.socket(socket.AF_UNIX) as talk:
+            talk.connect(str(control))
+            file = talk.makefile("rw")
+            for line, answer in (
+                ("health gpu-3 Unhealthy", "ok"),
+                ("health nix Healthy", "error: no device nix"),
+                ("shout", "error: cue 'shout' is not one of"),
+            ):
+                file.write(f"{line}\n")
+                file.flush()
+                assert file.readline().startswith(answer)
+        assert control.stat().st_mode & 0o777 == 0o600
+        eventually(lambda: len(lab.kubelet.state()["sample.example/gpu"]["healthy"]) == 7)
+        eventually(lambda: lab.node()["status"]["allocatable"].get("sample.example/gpu") == "7")
+        shown = dpctl("resources", "sample.example/gpu", env=lab.env).out.splitlines()[1].split()
+        assert shown[1:3] == ["Degraded", "7/8"]
+        # It follows a new kubelet.sock.
+        lab.kubelet.restart()
+        eventually(lambda: lab.kubelet.state().get("sample.example/gpu", {}).get("healthy"))
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(re.findall("registered with the kubelet", out)) == 2
+    assert "cue: health gpu-3 Unhealthy\n" in out
+    assert "`dpctl node prune` removes it" in err
+    assert not control.exists()
+    assert not (lab.device_plugins / "sample-gpu.sock").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("gpus",), 2, "nobody can be asked here"),
+        (("gpus", "--resource", GPU, "--yes"), 6, f"{GPU} is served by vendor-gpu.sock"),
+        (("gpus", "--endpoint", "vendor-gpu.sock", "--yes"), 6, "another plugin's socket"),
+        (("gpus", "--endpoint", "kubelet.sock", "--yes"), 2, "the kubelet's own"),
+        (("gpus", "--endpoint", "../x", "--yes"), 2, "no file name"),
+        (("nosuch", "--yes"), 2, "no scenario"),
+        (("./nosuch.toml", "--yes"), 3, "cannot be read"),
+        ((), 2, "which scenario?"),
+    ],
+)
+def test_what_is_not_served(lab: Lab, arguments: tuple[str, ...], code: int, words: str) -> None:
+    found = run(lab, "serve", *arguments)
+    assert (found.code, found.out) == (code, "")
+    assert words in found.err
+
+
+def test_shipped_scenarios(lab: Lab) -> None:
+    listed = run(lab, "serve", "--list")
+    assert listed.code == 0
+    names = [line.split()[0] for line in listed.out.splitlines()]
+    assert names == ["faulty", "flapping", "gpus", "replicas", "shared-updates", "too-large"]
+    assert "resource = " in run(lab, "serve", "gpus", "--print").out
