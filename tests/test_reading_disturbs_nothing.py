@@ -63,7 +63,7 @@ READING: dict[str, list[tuple[str, ...]]] = {
     # The others ask first: tests/commands/test_plugin_*.py.
     "plugin": [
         *each("plugin", "options", "gpu.sock"),
-        ("plugin", "wait", RESOURCE, "--timeout", "1s", "--for", "healthy"),
+        ("plugin", "wait", "nobody.example/x", "--for", "gone"),
         ("plugin", "serve", "--list"),
         ("plugin", "serve", "gpus", "--print"),
     ],

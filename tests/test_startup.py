@@ -82,7 +82,9 @@ def test_the_help_of_a_command_loads_that_command_alone(tmp_path: Path, name: st
     assert not modules & others
 
 
-@pytest.mark.parametrize("kind", ["resources", "devices", "pods", "namespaces", "endpoints", "no"])
+@pytest.mark.parametrize(
+    "kind", ["resources", "devices", "pods", "namespaces", "endpoints", "sockets", "no"]
+)
 def test_tab_loads_no_parser_and_no_model(tmp_path: Path, kind: str) -> None:
     modules = loaded(tmp_path, "__complete", kind, "x")
     assert_none(modules, (*HEAVY, "typer", "dataclasses", "inspect", "tomllib"))
