@@ -13,7 +13,7 @@ from dpctl.model import Source
 from dpctl.options import Common, declare
 
 if TYPE_CHECKING:
-    from dpctl.inventory.by_hand import AllocationRow
+    from dpctl.inventory.by_hand_rows import AllocationRow
 
 _MORE = frozenset({Source.POD_RESOURCES, Source.CDI})
 _PRE_START_SECONDS = 30.0

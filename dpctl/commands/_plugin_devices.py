@@ -15,7 +15,7 @@ from dpctl.options import Common, declare
 
 if TYPE_CHECKING:
     from dpctl.documents import Envelope
-    from dpctl.inventory.listed import DeviceListRow, ListedRow
+    from dpctl.inventory.by_hand_rows import DeviceListRow, ListedRow
     from dpctl.model.plugin_calls import DeviceMessage
 
 _MOST_FINDINGS = 20

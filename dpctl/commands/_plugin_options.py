@@ -26,7 +26,7 @@ def options(common: Common, socket: Socket) -> int | None:
     from dpctl import output
     from dpctl.commands._plugin_target import find
     from dpctl.documents import Envelope
-    from dpctl.inventory.by_hand import OptionsRow
+    from dpctl.inventory.by_hand_rows import OptionsRow
     from dpctl.sources.plugin_calls import get_options
     from dpctl.views.plugin import OPTIONS
 

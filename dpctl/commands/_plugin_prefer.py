@@ -14,7 +14,7 @@ from dpctl.model import Source
 from dpctl.options import Common, declare
 
 if TYPE_CHECKING:
-    from dpctl.inventory.preferring import PreferenceRow
+    from dpctl.inventory.by_hand_rows import PreferenceRow
 
 _MORE = frozenset(
     {
@@ -150,7 +150,8 @@ def _check(available: Sequence[str], must: Sequence[str], size: int, given: bool
 
 
 def _ask(asked: Asked, available: Sequence[str], must: Sequence[str], size: int) -> PreferenceRow:
-    from dpctl.inventory.preferring import PreferenceRow, check_answer, kubelet_choice
+    from dpctl.inventory.by_hand_rows import PreferenceRow
+    from dpctl.inventory.preferring import check_answer, kubelet_choice
     from dpctl.sources.plugin_calls import get_options, get_preferred
 
     target = asked.target

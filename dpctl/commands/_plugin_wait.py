@@ -16,7 +16,7 @@ from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare, dur
 
 if TYPE_CHECKING:
     from dpctl.env import Env
-    from dpctl.inventory.waited import WaitRow
+    from dpctl.inventory.by_hand_rows import WaitRow
 
 _CHEAP = frozenset({Source.DIRECTORY, Source.CHECKPOINT})
 _LOCAL = _CHEAP | {

@@ -1,11 +1,11 @@
-"""Rows of what a plugin answers when it is asked by hand; its answers checked. Pure."""
+"""Allocate by hand: the answer against the host, and who has the devices. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from dpctl.inventory.asked import Answers
+from dpctl.inventory.by_hand_rows import AllocationRow
 from dpctl.inventory.cdi import CdiDevices
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.holders import is_active
@@ -13,37 +13,6 @@ from dpctl.inventory.rows import AskedCdi, PluginAnswer
 from dpctl.inventory.targets import Target
 from dpctl.model import CdiSpec, HostPath, Snapshot
 from dpctl.model.plugin_calls import AllocateAnswer
-
-
-class OptionsRow(NamedTuple):
-    """What a plugin offers."""
-
-    socket: str
-    resource: str | None
-    """Null: could not be told."""
-    resource_inferred: bool
-    pre_start: bool
-    """The kubelet calls PreStartContainer before each start of a container."""
-    preferred_allocation: bool
-    """The kubelet asks it which devices fit together."""
-
-
-class AllocationRow(NamedTuple):
-    """An Allocate by hand."""
-
-    socket: str
-    resource: str | None
-    devices: tuple[str, ...]
-    answer: PluginAnswer | None
-    """What a container would get, each thing against the host; null: there is none."""
-    cdi: tuple[AskedCdi, ...]
-    """Its CDI names against the host."""
-    pre_started: bool
-    """PreStartContainer was called, too, and answered."""
-    refused: str | None
-    """Why a kubelet would refuse the pod over this answer."""
-    problems: tuple[str, ...]
-    """What of it is wrong here."""
 
 
 def allocation_row(

@@ -6,8 +6,8 @@ Source: kubelet-facts §3.3, §7, §12.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from dpctl.inventory.by_hand_rows import DeviceListRow, ListedRow
 from dpctl.inventory.targets import Target
 from dpctl.model import ListedDevice, NumaTree
 from dpctl.model.plugin_calls import RECEIVE_LIMIT, DeviceMessage
@@ -18,38 +18,6 @@ _WORDS = (HEALTHY, "Unhealthy")
 _LONG_ID = 1024
 """Bytes; IDs of real plugins have 70 at most, and 4 MiB are shared by all of them."""
 _NEARLY = 0.75
-
-
-class ListedRow(NamedTuple):
-    """One device of a plugin's list."""
-
-    device: str
-    health: str
-    """As sent; only `Healthy` counts as healthy."""
-    numa_nodes: tuple[int, ...] | None
-    """As sent, numbers below 0 too; null: no topology; empty: a topology without nodes."""
-    entries: int
-    """How often the list has it; the last one counts."""
-    notes: tuple[str, ...]
-
-
-class DeviceListRow(NamedTuple):
-    """A plugin's list as a whole."""
-
-    socket: str
-    resource: str | None
-    kubelet: str | None
-    """`Connected`, `NotConnected` when it was asked for; null: could not be told."""
-    message_bytes: int
-    limit_bytes: int
-    """What a kubelet takes; a larger message ends the stream."""
-    accepted: bool
-    """Whether a kubelet can take the message at all."""
-    capacity: int
-    """What a kubelet counts from it."""
-    allocatable: int
-    findings: tuple[str, ...]
-    devices: tuple[ListedRow, ...]
 
 
 def listed_rows(message: DeviceMessage, numa: NumaTree | None) -> tuple[ListedRow, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence, Set
-from typing import NamedTuple
 
 from dpctl import cpuset
+from dpctl.inventory.by_hand_rows import Check, KubeletChoice, PreferenceRow
 from dpctl.inventory.devices import Devices, is_free
 from dpctl.inventory.machine import machine_of
 from dpctl.inventory.numa import policies
@@ -24,56 +24,6 @@ from dpctl.topology.requests import RefusedError
 from dpctl.topology.settings import Settings
 
 _QUOTED = 200
-
-
-class Check(NamedTuple):
-    """One rule that the kubelet relies on."""
-
-    check: str
-    good: bool
-    detail: str | None
-    """What breaks it."""
-
-
-class KubeletChoice(NamedTuple):
-    """What the kubelet does by itself, for a pod with one container that asks for so many."""
-
-    admitted: bool
-    devices: tuple[str, ...]
-    """One choice; among equal devices it picks at random."""
-    eligible: tuple[str, ...]
-    """All that the choice is from."""
-    numa_nodes: tuple[int, ...] | None
-    """Where the topology manager wants them; null: anywhere."""
-    asks: bool
-    """Whether it would ask the plugin: not when exactly the aligned devices do."""
-    message: str | None
-    """Why it would refuse the pod."""
-    policy: str
-    policy_known: bool
-
-
-class PreferenceRow(NamedTuple):
-    """One what-if."""
-
-    socket: str
-    resource: str | None
-    size: int
-    available: tuple[str, ...]
-    must: tuple[str, ...]
-    offered: bool
-    """By the plugin's options: else the kubelet never asks it."""
-    answer: tuple[str, ...] | None
-    """As the plugin gave it; null: not asked, or it answered for no container."""
-    checks: tuple[Check, ...]
-    good: bool
-    """Whether every check holds; true where the plugin was not asked."""
-    takes: tuple[str, ...] | None
-    """What the kubelet would take with this answer, one choice where it has to fill up."""
-    kubelet: KubeletChoice | None
-    """Without the plugin; null: nothing could be said."""
-    kubelet_unknown: str | None
-    """Why nothing could be said."""
 
 
 def free_devices(snap: Snapshot, resource: str) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -7,29 +7,13 @@ restart it shows the old counts until the plugin has registered again (kubelet-f
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from dpctl.inventory.by_hand_rows import WaitRow
 from dpctl.inventory.devices import Devices
 from dpctl.model import Snapshot, Source
 from dpctl.quantity import count
 
 ALLOCATABLE, HEALTHY, GONE = "allocatable", "healthy", "gone"
 CONDITIONS = (ALLOCATABLE, HEALTHY, GONE)
-
-
-class WaitRow(NamedTuple):
-    """How a wait stands, or how it ended."""
-
-    resource: str
-    condition: str
-    """`allocatable`, `healthy` or `gone`."""
-    wanted: int | None
-    """How many; null for `gone`."""
-    seen: int | None
-    """How many there are; null: could not be told."""
-    met: bool
-    waiting_for: str | None
-    """What is missing, in words; null once met."""
 
 
 def waited(

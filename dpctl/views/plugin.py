@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dpctl.columns import UNKNOWN, Column, Emphasis, View, or_unknown
-from dpctl.inventory.by_hand import AllocationRow, OptionsRow
-from dpctl.inventory.listed import HEALTHY, DeviceListRow, ListedRow
-from dpctl.inventory.preferring import PreferenceRow
-from dpctl.inventory.waited import WaitRow
+from dpctl.inventory.by_hand_rows import (
+    AllocationRow,
+    DeviceListRow,
+    ListedRow,
+    OptionsRow,
+    PreferenceRow,
+    WaitRow,
+)
 from dpctl.text import natural_key
 
 
 def _listed_emphasis(row: ListedRow) -> Emphasis | None:
-    return None if row.health == HEALTHY else "bad"
+    return None if row.health == "Healthy" else "bad"
 
 
 LISTED_DEVICES: View[ListedRow] = View(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dpctl.inventory.by_hand_rows import PreferenceRow
 from dpctl.inventory.preferring import (
-    PreferenceRow,
     check_answer,
     choice_words,
     free_devices,
