@@ -109,6 +109,13 @@ def test_refused() -> None:
     assert "Topology locality" in (choice.message or "")
 
 
+def test_what_it_has_already_is_not_counted_twice() -> None:
+    """Three on NUMA node 1, one of them its own: four do not fit there."""
+    choice, _, _ = choose("single-numa-node", 4, must=("g2",))
+    assert choice is not None
+    assert not choice.admitted
+
+
 def test_what_cannot_be_told() -> None:
     assert choose("none", 2, numa=None) == (
         None,

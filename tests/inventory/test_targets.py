@@ -61,6 +61,12 @@ def test_a_path_is_one_of_the_directorys_by_inode() -> None:
     assert (stranger.resource, stranger.connected) == (None, False)
 
 
+def test_of_a_path_nothing_is_told_without_a_trusted_table() -> None:
+    for table in (None, build.table(own=False)):
+        found = target_by_path(snapshot(sockets=table), "/tmp/x", build.entry("x", 21))
+        assert found.connected is None
+
+
 def test_a_path_elsewhere_that_the_kubelet_is_connected_to() -> None:
     """As a plugin of plugins_registry whose service socket is in its own directory."""
     sockets = build.table(

@@ -59,6 +59,11 @@ def test_old_counts_on_the_node_are_not_believed(condition: str) -> None:
         assert row.waiting_for
 
 
+def test_two_files_say_enough_of_what_cannot_be_met() -> None:
+    row = waited(snapshot(sockets=None, kubelets=None, node=None), R, "allocatable", 3)
+    assert row.waiting_for == "2 of 3 allocatable (registered, by the kubelet's checkpoint)"
+
+
 def test_without_a_table_the_kubelets_offer_counts() -> None:
     offered = Allocatable(tuple(Device(R, i, None) for i in IDS), (), ())
     kubelet = {"sockets": STRANGE, "pod_resources": PodResources("v1", ()), "allocatable": offered}
