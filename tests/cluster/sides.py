@@ -15,13 +15,14 @@ import grpc
 
 from dpctl.errors import PeerError
 from dpctl.lab import sockets
+from dpctl.lab.cues import device
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2_grpc as rpc
 
 from .api import JSON, MERGE_PATCH, ApiError
 from .machines import SECONDS, Machine
 from .processes import ClusterError, wait_for
-from .scenario import Scenario, Step, Words, device
+from .scenario import Scenario, Step, Words
 
 MARKER = "dpctl.test/marker"
 """A key made by hand: once its number is allocatable, a whole status build has passed."""

@@ -164,7 +164,11 @@ def test_listening_takes_updates_from_the_kubelet(own: Lab) -> None:
         # Each list is a new one, so that whoever gets it has something to tell.
         wanted = {"dev-0", f"new-{number}"}
         plugin.set_devices([SampleDevice(device_id) for device_id in sorted(wanted)])
-        eventually(lambda wanted=wanted: len(lines) > 2 or kubelet() == wanted)
+
+        def told(wanted: set[str] = wanted) -> bool:
+            return len(lines) > 2 or kubelet() == wanted
+
+        eventually(told)
         if len(lines) > 2:
             break
     process.send_signal(signal.SIGINT)
