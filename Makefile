@@ -11,13 +11,18 @@ HALF := $(VENV)/.installing
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster check fmt gen bench bench-cluster install
+.PHONY: help demo demo-picture test test-cluster check fmt gen bench bench-cluster install
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(STAMP) ## A whole small node on this machine: resources, devices, pods, plugins
 	@PATH="$(CURDIR)/$(BIN):$$PATH" dpctl lab run -- sh demo/tour.sh
+
+demo-picture: $(STAMP) ## Draw docs/dashboard.svg, the README's picture, on the lab
+	@mkdir -p docs
+	@PATH="$(CURDIR)/$(BIN):$$PATH" COLUMNS=112 LINES=24 \
+		dpctl lab run -- dpctl dashboard --screenshot docs/dashboard.svg
 
 test: $(STAMP) ## Run the tests (TESTS=tests/inventory for some of them)
 	@$(BIN)/python -m pytest -n auto $(TESTS)

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, Entry] = {
     "snapshot": Entry("A bundle of all that the node says, to look at elsewhere", NODE),
     "diff": Entry("What changed between two bundles, or since one was made", NODE),
     "plugin": Entry("Speak to one plugin: its options, devices, answers; or be one", BY_HAND),
+    "dashboard": Entry("All of it live, full screen, with the keys of k9s", NODE),
     "lab": Entry("A whole small node without Kubernetes, to learn and to test on", TRY),
     "env": Entry("Every path and endpoint, and where it came from", SELF),
     "config": Entry("View and change the configuration file", SELF),

@@ -21,6 +21,7 @@ from dpctl.model.changes import ChangePlan, KeyOutcome, Outcome, Verdict, change
 from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, duration
 
 if TYPE_CHECKING:
+    from dpctl.changes.run import Done
     from dpctl.env import Env
     from dpctl.model.changes import UndoRecord
     from dpctl.sources.apiserver import Api
@@ -324,6 +325,31 @@ def finish(
     record: tuple[str, UndoRecord] | None = None,
 ) -> int:
     """Carry out what was agreed to, and report. `record`: what is undone."""
+    if not plan.changing:
+        session.report(plan, (), None)
+        return exit_code(plan, ())
+
+    def tell(text: str) -> None:
+        streams.say("note", text)
+
+    done = carried_out(session, plan, planner, verify, undo_file, record=record, tell=tell)
+    session.report(plan, done.outcomes, done.undo_file)
+    if done.interrupted:
+        return ExitCode.INTERRUPTED
+    return exit_code(plan, done.outcomes, verified=verify != 0)
+
+
+def carried_out(
+    session: Session,
+    plan: ChangePlan,
+    planner: Planner,
+    verify: float | None,
+    undo_file: str | None,
+    *,
+    record: tuple[str, UndoRecord] | None = None,
+    tell: Callable[[str], None],
+) -> Done:
+    """Undo file, last look, patch, verification. Raises what `carry_out` raises."""
     import os
 
     from dpctl.changes.run import Work, carry_out
@@ -332,9 +358,6 @@ def finish(
     assert session.snap is not None
     node = session.snap.node
     assert node is not None
-    if not plan.changing:
-        session.report(plan, (), None)
-        return exit_code(plan, ())
     work = Work(
         api=session.api,
         look=session.last_look,
@@ -343,10 +366,6 @@ def finish(
         undo_directory=undo_directory(session.env, dict(os.environ)),
         undo_file=undo_file,
         record=record,
-        tell=lambda text: streams.say("note", text),
+        tell=tell,
     )
-    done = carry_out(plan, node, work)
-    session.report(plan, done.outcomes, done.undo_file)
-    if done.interrupted:
-        return ExitCode.INTERRUPTED
-    return exit_code(plan, done.outcomes, verified=verify != 0)
+    return carry_out(plan, node, work)

@@ -159,7 +159,7 @@ def look(
         snap = more(env, snap)
     snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
     error = missing(snap, needs)
-    if error is not None and env.live and _no_kubelet(env):
+    if error is not None and env.live and no_kubelet(env):
         raise UnreachableError(
             "no kubelet here: neither "
             f"{env.device_plugin_dir.value} nor {env.pod_resources_socket.value} is there",
@@ -218,7 +218,7 @@ def missing(snap: Snapshot, needed: Collection[Source]) -> DpctlError | None:
     return error
 
 
-def _no_kubelet(env: Env) -> bool:
+def no_kubelet(env: Env) -> bool:
     """Nothing that a kubelet makes is there: one sentence says more than a list of its files."""
     places = (env.device_plugin_dir, env.pod_resources_socket)
     if any(place.origin.startswith(("flag", "environment", "config")) for place in places):
@@ -243,27 +243,39 @@ def _say_unread(
     common: Common, snap: Snapshot, said: set[str], *, except_for: DpctlError | None
 ) -> None:
     """Once per reason, also under -w. What ends the run is said by the error itself."""
-    absent: list[str] = []
-    unread: dict[tuple[str, str | None], list[str]] = {}
-    for row in snap.sources:
-        if common.verbose:
+    if common.verbose:
+        for row in snap.sources:
             streams.note(how_it_went(row))
-        if row.state == "damaged":
-            _warn_once(f"{row.name} damaged: {row.reason}", row.hint, said)
-        if row.read or row.state == "skipped":
-            continue
-        if row.state == "missing" and snap.from_bundle:
-            absent.append(row.name)
-        elif row.name not in _INCIDENTAL and not _same(except_for, row):
-            unread.setdefault((row.reason or "not there", row.hint), []).append(row.name)
-    for (reason, hint), found in unread.items():
-        # One API server that does not answer is several sources and one sentence.
-        _warn_once(f"{', '.join(dict.fromkeys(found))} not read: {reason}", hint, said)
+    for text, hint in unread(snap, except_for):
+        _warn_once(text, hint, said)
+    absent = [row.name for row in snap.sources if _is_absent_in_bundle(snap, row)]
     if absent and except_for is None:
         text = f"this bundle has no {', '.join(absent)}"
         if text not in said:
             said.add(text)
             streams.say("note", text)
+
+
+def unread(snap: Snapshot, except_for: DpctlError | None = None) -> list[tuple[str, str | None]]:
+    """A sentence and a hint for what was damaged or not read, and something hangs on. `except_for`:
+    the error that says it already."""
+    found: list[tuple[str, str | None]] = []
+    reasons: dict[tuple[str, str | None], list[str]] = {}
+    for row in snap.sources:
+        if row.state == "damaged":
+            found.append((f"{row.name} damaged: {row.reason}", row.hint))
+        if row.read or row.state == "skipped" or _is_absent_in_bundle(snap, row):
+            continue
+        if row.name not in _INCIDENTAL and not _same(except_for, row):
+            reasons.setdefault((row.reason or "not there", row.hint), []).append(row.name)
+    for (reason, hint), names in reasons.items():
+        # One API server that does not answer is several sources and one sentence.
+        found.append((f"{', '.join(dict.fromkeys(names))} not read: {reason}", hint))
+    return found
+
+
+def _is_absent_in_bundle(snap: Snapshot, row: SourceRow) -> bool:
+    return row.state == "missing" and snap.from_bundle
 
 
 def _warn_once(text: str, hint: str | None, said: set[str]) -> None:

@@ -1,0 +1,248 @@
+"""`dpctl dashboard`: the same views, live, on a whole screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpctl.errors import DpctlError, ExitCode, UsageError
+from dpctl.model import Source
+from dpctl.options import CLUSTER, PLACES, READING, ColorWhen, Common, declare, duration
+
+if TYPE_CHECKING:
+    from dpctl.env import Env
+    from dpctl.model import Snapshot
+    from dpctl.tui.app import DashboardApp
+    from dpctl.tui.dashboard import Options
+    from dpctl.tui.facts import Reading
+
+_INTERVAL = 2.0
+_SIZE = (110, 26)
+_MOST_CELLS = 1000
+
+
+@declare(
+    PLACES,
+    CLUSTER,
+    READING,
+    examples="""
+    dpctl dashboard
+    # Nothing can be changed by a slip
+    dpctl dashboard --readonly
+    # A captured node; the device plugins first
+    dpctl dashboard --from bundle.tgz --view plugins
+    # A picture of one view, without a terminal
+    dpctl dashboard --view devices --screenshot devices.svg
+    """,
+)
+def command(
+    common: Common,
+    view: Annotated[
+        str,
+        typer.Option(
+            "--view",
+            metavar="VIEW",
+            help="What to show first: resources, devices, pods, plugins, numa, node, failed or "
+            "sources.",
+        ),
+    ] = "resources",
+    readonly: Annotated[
+        bool, typer.Option("--readonly", help="Leave out everything that changes something.")
+    ] = False,
+    ascii_only: Annotated[
+        bool, typer.Option("--ascii", help="Draw with ASCII characters alone.")
+    ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="DURATION",
+            parser=duration,
+            help="Time between two readings (2s); longer by itself where a reading is dear.",
+        ),
+    ] = None,
+    color: Annotated[
+        ColorWhen,
+        typer.Option("--color", metavar="WHEN", help="auto, always or never; NO_COLOR is heeded."),
+    ] = "auto",
+    screenshot: Annotated[
+        str | None,
+        typer.Option(
+            "--screenshot",
+            metavar="FILE",
+            help="Write the view as SVG (COLUMNS by LINES, else 110 by 26) and end.",
+        ),
+    ] = None,
+) -> int | None:
+    """Show resources, devices, pods, plugins, NUMA nodes and the Node's keys, live, full screen.
+
+    The rows are those of the commands, and so are the changes: p plans what dpctl node prune,
+    plugins prune or pods prune --failed would do on that page, x what dpctl node remove would; the
+    plan is shown, and nothing is done before you have typed the word that it asks for.
+
+    The keys are those of k9s: a colon and a name for a page, / to filter, Enter to go deeper, Esc
+    to go back, d to describe, y for YAML and JSON, Shift and a column's first letter to sort, ? for
+    all of them, q or Ctrl-C to leave at once.
+
+    The age of the data is always on the screen. A source that cannot be read is named in the third
+    line and on the page sources, and what could not be read shows as ?. If nothing can be read any
+    more, the last reading stays, marked with its age. A reading that costs more than a tenth of the
+    time between two makes that time longer.
+    """
+    from dpctl.env import find_env
+    from dpctl.tui.pages import find_page, page_names
+
+    if find_page(view) is None:
+        raise UsageError(f"--view {view!r}: not one of {', '.join(page_names())}")
+    env = find_env(common.settings)
+    if screenshot is not None:
+        return _draw(common, env, view, screenshot, ascii_only, readonly)
+    _check_terminal()
+    app = _textual()
+    import sys
+
+    from dpctl.outputs.terminal import wants_color
+
+    colored = wants_color(sys.stdout, color)  # before textual takes NO_COLOR away
+    running = app(
+        _options(common, env, ascii_only, readonly),
+        _reader(common, env),
+        interval=interval or _INTERVAL,
+        page=view,
+        color=colored,
+    )
+    code = running.run(mouse=False)
+    if running.crash is not None:
+        raise running.crash
+    _say_what_was_left(running.dashboard.at_work)
+    return code if code is not None else ExitCode.OK
+
+
+def _options(common: Common, env: Env, ascii_only: bool, readonly: bool) -> Options:
+    from dpctl.commands._dashboard_changes import changes
+    from dpctl.commands._pod_text import pod_text
+    from dpctl.tui.dashboard import Options
+
+    return Options(
+        node=env.node_name.value or "this node",
+        live=env.live,
+        ascii_only=ascii_only,
+        changes=changes(common, env) if env.live and not readonly else None,
+        pod_text=pod_text,
+    )
+
+
+def _reader(common: Common, env: Env) -> Callable[[], Reading]:
+    """What the poller calls: everything that any page shows, read once."""
+    import time
+
+    from dpctl.collect import collect
+    from dpctl.commands._reading import INVENTORY, missing, no_kubelet, unread, with_next_step
+    from dpctl.errors import UnreachableError
+    from dpctl.tui.facts import Reading
+
+    want = INVENTORY | {
+        Source.NUMA,
+        Source.CPUS,
+        Source.CPU_STATE,
+        Source.MEMORY_STATE,
+        Source.HOST_PATHS,
+    }
+    if not env.live:
+        want = want - {Source.HOST_PATHS}
+    needs = (Source.NODE, Source.CHECKPOINT, Source.POD_RESOURCES, Source.DIRECTORY)
+
+    def read() -> Reading:
+        began = time.monotonic()
+        snap: Snapshot = collect(env, want, again=True)
+        snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
+        error = missing(snap, needs)
+        if error is not None and env.live and no_kubelet(env):
+            error = UnreachableError(
+                "no kubelet here",
+                "run on a node; in a container with --host-root; --from a captured node; or try "
+                "one: `dpctl lab run -- bash`",
+            )
+        warnings = tuple(text for text, _ in unread(snap, error))
+        return Reading(snap, began, time.monotonic(), warnings, error)
+
+    return read
+
+
+def _draw(common: Common, env: Env, view: str, path: str, ascii_only: bool, readonly: bool) -> int:
+    """One reading, one screen, one file. It takes neither a terminal nor textual."""
+    import sys
+
+    from dpctl.outputs.terminal import size
+    from dpctl.tui.dashboard import Dashboard
+    from dpctl.tui.facts import Facts
+    from dpctl.tui.shot import screen_svg
+
+    reading = _reader(common, env)()
+    if reading.error is not None:
+        raise reading.error
+    dashboard = Dashboard(_options(common, env, ascii_only, readonly), view, start=lambda _: None)
+    dashboard.take(Facts(reading))
+    found = size(sys.stdin) if _from_environment() else _SIZE
+    columns, lines = (min(max(n, 1), _MOST_CELLS) for n in found)
+    drawn = dashboard.lines(columns, lines, reading.began)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(screen_svg(drawn, columns, f"dpctl dashboard: {view}"))
+    except OSError as error:
+        raise DpctlError(
+            f"cannot write {path}: {error.strerror or error}", "name another file: --screenshot"
+        ) from error
+    return ExitCode.OK
+
+
+def _from_environment() -> bool:
+    import os
+
+    return bool(os.environ.get("COLUMNS") and os.environ.get("LINES"))
+
+
+def _check_terminal() -> None:
+    """Raises UsageError."""
+    import os
+    import sys
+
+    from dpctl.outputs.terminal import is_terminal
+
+    others = "the commands print the same: dpctl resources, dpctl devices -w, …"
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if any(stream is None or not is_terminal(stream) for stream in streams):
+        raise UsageError(
+            "the dashboard needs a terminal on standard input, output and error", others
+        )
+    if os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
+        raise UsageError("the dashboard needs more than a dumb terminal (TERM)", others)
+
+
+def _textual() -> type[DashboardApp]:
+    """The app's class. Raises UsageError where the extra is not installed."""
+    try:
+        import textual  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            "the dashboard needs textual, which is not installed",
+            "pipx inject kube-dpctl 'textual>=8', or pip install 'kube-dpctl[dashboard]'",
+        ) from error
+    from dpctl.tui.app import DashboardApp
+
+    return DashboardApp
+
+
+def _say_what_was_left(left: object) -> None:
+    """After q in the middle of a change: what is known of it."""
+    from dpctl import streams
+    from dpctl.tui.plan import PlanPage
+
+    if isinstance(left, PlanPage):
+        said = "; ".join(left.said)
+        streams.warn(
+            f"{left.title} was still at work when you left{f' ({said})' if said else ''}",
+            "dpctl node shows how things stand; dpctl node undo puts back what went",
+        )
