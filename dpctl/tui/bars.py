@@ -25,7 +25,7 @@ _PATIENCE = 4.0
 
 
 def tabs(here: Page) -> Line:
-    spans: list[Span] = []
+    spans = [Span(" ")]
     for page in PAGES:
         text = f"[{page.name}]" if page is here else f" {page.name} "
         spans.append(Span(text, "tab" if page is here else "dim"))

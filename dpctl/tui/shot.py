@@ -6,6 +6,7 @@ the same lines give the same bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape as xml_escape
 
@@ -25,6 +26,7 @@ _COLORS: dict[StyleName, str] = {
     "bad": "#e06c75",
     "chosen": _BACK,
 }
+_CELLS = re.compile(r"\S+(?: \S+)*")
 _BOLD = frozenset({"strong", "head", "accent", "tab", "bad"})
 
 
@@ -57,18 +59,16 @@ def _line(found: Line, top: int) -> list[str]:
                 f'<rect x="{left}" y="{top}" width="{round(size * _CELL, 1)}" height="{_LINE}" '
                 f'fill="{_FORE}"/>'
             )
-        text = span.text.rstrip(" ")
-        lead = len(text) - len(text.lstrip(" "))
-        text = text.lstrip(" ")
-        if not text:
-            continue
-        at = round(left + lead * _CELL, 1)
         look = f' fill="{_COLORS[span.style]}"' if span.style in _COLORS else ""
         look += ' font-weight="bold"' if span.style in _BOLD else ""
-        parts.append(
-            f'<text x="{at}" y="{top + 14}" textLength="{round(width(text) * _CELL, 1)}" '
-            f'lengthAdjust="spacingAndGlyphs"{look}>{xml_escape(text)}</text>'
-        )
+        for found_at in _CELLS.finditer(span.text):  # each cell by itself, at its own place
+            text = found_at.group()
+            at = round(left + width(span.text[: found_at.start()]) * _CELL, 1)
+            size = round(width(text) * _CELL, 1)
+            parts.append(
+                f'<text x="{at}" y="{top + 14}" textLength="{size}" '
+                f'lengthAdjust="spacingAndGlyphs"{look}>{xml_escape(text)}</text>'
+            )
     return parts
 
 
