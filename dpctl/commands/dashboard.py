@@ -14,7 +14,6 @@ from dpctl.options import CLUSTER, PLACES, READING, ColorWhen, Common, declare, 
 if TYPE_CHECKING:
     from dpctl.env import Env
     from dpctl.model import Snapshot
-    from dpctl.tui.app import DashboardApp
     from dpctl.tui.dashboard import Options
     from dpctl.tui.facts import Reading
 
@@ -100,23 +99,38 @@ def command(
     if screenshot is not None:
         return _draw(common, env, view, screenshot, ascii_only, readonly)
     _check_terminal()
-    app = _textual()
+    _check_textual()
+    return _run(common, env, _options(common, env, ascii_only, readonly), view, interval, color)
+
+
+def _run(
+    common: Common,
+    env: Env,
+    options: Options,
+    view: str,
+    interval: float | None,
+    when: ColorWhen,
+) -> int:
+    import os
     import sys
+    import time
 
     from dpctl.outputs.terminal import wants_color
+    from dpctl.tui.dashboard import Dashboard
+    from dpctl.tui.opening import opened
 
-    colored = wants_color(sys.stdout, color)  # before textual takes NO_COLOR away
-    running = app(
-        _options(common, env, ascii_only, readonly),
-        _reader(common, env),
-        interval=interval or _INTERVAL,
-        page=view,
-        color=colored,
-    )
-    code = running.run(mouse=False)
-    if running.crash is not None:
-        raise running.crash
-    _say_what_was_left(running.dashboard.at_work)
+    color = wants_color(sys.stdout, when)
+    board = Dashboard(options, view)
+    columns, lines = os.get_terminal_size(sys.stdout.fileno())
+    with opened(board.lines(columns, lines, time.monotonic()), color=color) as curtain:
+        from dpctl.tui.app import DashboardApp
+
+        app = DashboardApp(board, reader(env), interval or _INTERVAL, color=color)
+        app.mounted = curtain.lift
+        code = app.run(mouse=False)
+    if app.crash is not None:
+        raise app.crash
+    _say_what_was_left(board.at_work)
     return code if code is not None else ExitCode.OK
 
 
@@ -134,7 +148,7 @@ def _options(common: Common, env: Env, ascii_only: bool, readonly: bool) -> Opti
     )
 
 
-def _reader(common: Common, env: Env) -> Callable[[], Reading]:
+def reader(env: Env) -> Callable[[], Reading]:
     """What the poller calls: everything that any page shows, read once."""
     import time
 
@@ -180,10 +194,10 @@ def _draw(common: Common, env: Env, view: str, path: str, ascii_only: bool, read
     from dpctl.tui.facts import Facts
     from dpctl.tui.shot import screen_svg
 
-    reading = _reader(common, env)()
+    reading = reader(env)()
     if reading.error is not None:
         raise reading.error
-    dashboard = Dashboard(_options(common, env, ascii_only, readonly), view, start=lambda _: None)
+    dashboard = Dashboard(_options(common, env, ascii_only, readonly), view)
     dashboard.take(Facts(reading))
     found = size(sys.stdin) if _from_environment() else _SIZE
     columns, lines = (min(max(n, 1), _MOST_CELLS) for n in found)
@@ -221,18 +235,15 @@ def _check_terminal() -> None:
         raise UsageError("the dashboard needs more than a dumb terminal (TERM)", others)
 
 
-def _textual() -> type[DashboardApp]:
-    """The app's class. Raises UsageError where the extra is not installed."""
-    try:
-        import textual  # noqa: F401
-    except ImportError as error:
+def _check_textual() -> None:
+    """Raises UsageError where the extra is not installed. Does not import it."""
+    from importlib.util import find_spec
+
+    if find_spec("textual") is None:
         raise UsageError(
             "the dashboard needs textual, which is not installed",
             "pipx inject kube-dpctl 'textual>=8', or pip install 'kube-dpctl[dashboard]'",
-        ) from error
-    from dpctl.tui.app import DashboardApp
-
-    return DashboardApp
+        )
 
 
 def _say_what_was_left(left: object) -> None:

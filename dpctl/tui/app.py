@@ -25,7 +25,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from dpctl.errors import DpctlError
-from dpctl.tui.dashboard import Dashboard, Options
+from dpctl.tui.dashboard import Dashboard
 from dpctl.tui.facts import Facts, Reading
 from dpctl.tui.frame import Line, StyleName
 from dpctl.tui.plan import Job
@@ -110,19 +110,16 @@ class DashboardApp(App[int]):
             self.call = call
 
     def __init__(
-        self,
-        options: Options,
-        read: Callable[[], Reading],
-        *,
-        interval: float,
-        page: str = "resources",
-        color: bool = True,
+        self, board: Dashboard, read: Callable[[], Reading], interval: float, *, color: bool = True
     ) -> None:
         super().__init__(ansi_color=True)
         self.animation_level = "none"
-        self.dashboard = Dashboard(options, page, start=self._start)
+        self.dashboard = board
+        board.start = self._start
         self.crash: Exception | None = None
         """A defect: whoever runs this raises it once the terminal is given back."""
+        self.mounted: Callable[[], None] = lambda: None
+        """Called once textual has the terminal."""
         self._read_node = read
         self._canvas = Canvas(color)
         self._poller: Poller | None = None
@@ -132,6 +129,7 @@ class DashboardApp(App[int]):
         yield self._canvas
 
     def on_mount(self) -> None:
+        self.mounted()
         self._canvas.focus()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if threading.current_thread() is threading.main_thread():
@@ -151,7 +149,7 @@ class DashboardApp(App[int]):
     def _post(self, found: Reading | Exception, pause: float) -> None:
         facts: Facts | Exception
         if isinstance(found, Reading):
-            facts = Facts(found)
+            facts = Facts(found, self.dashboard.facts)
             if found.error is None:
                 self.dashboard.prepare(facts)
         else:

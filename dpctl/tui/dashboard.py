@@ -38,9 +38,7 @@ class Options(NamedTuple):
 
 
 class Dashboard:
-    def __init__(
-        self, options: Options, page: str = "resources", *, start: Callable[[Job], None]
-    ) -> None:
+    def __init__(self, options: Options, page: str = "resources") -> None:
         self.options = options
         self.facts: Facts | None = None
         self.reading: Reading | None = None
@@ -51,7 +49,8 @@ class Dashboard:
         self.wants_reading = False
         """Ctrl-R: whoever holds the poller looks at this."""
         self.message = ""
-        self._start = start
+        self.start: Callable[[Job], None] = lambda job: None
+        """Runs what takes time; whoever holds the terminal sets it."""
         self._kept: dict[str, Grid] = {}
         self.sheets: list[Sheet] = [self._sheet(find_page(page) or PAGES[0])]
 
@@ -125,6 +124,7 @@ class Dashboard:
             self._ask(sheet)
 
     def _on_table(self, table: Table, key: str, letter: str) -> None:
+        self._fill(table)
         grid = table.grid
         if grid.press(key):
             return
@@ -224,7 +224,7 @@ class Dashboard:
             self.message = "p works on resources, node, plugins and failed; x on a resource"
 
     def _plan(self, title: str, planner: Planner) -> None:
-        page = PlanPage(title, planner, self._start)
+        page = PlanPage(title, planner, self.start)
         self._push(page)
 
     def _ask(self, page: PlanPage) -> None:
@@ -276,13 +276,7 @@ class Dashboard:
             return self._nothing_yet(room)
         if isinstance(sheet, Reader):
             return sheet.lines(self.facts, room, height)
-        rows = self.facts.rows(sheet.page.name, sheet.page.make)
-        if sheet.scope is not None:
-            holds = sheet.scope.holds
-            whole = rows
-            name = (sheet.page.name, sheet.scope)
-            rows = self.facts.rows(name, lambda _: [row for row in whole if holds(row)])
-        sheet.grid.take(rows)
+        self._fill(sheet)
         found = sheet.grid.lines(room, height)
         if sheet.grid.rows:
             return found
@@ -292,6 +286,17 @@ class Dashboard:
             text = f"nothing here: {sheet.scope.label} is gone, or has nothing of it any more"
             return [*found, (), *_said(text, None, room)]
         return [*found, (), *_said(*why_empty(sheet.page, self.facts), room)]
+
+    def _fill(self, table: Table) -> None:
+        """The rows of the reading at hand."""
+        if self.facts is None:
+            return
+        page, scope = table.page, table.scope
+        rows = self.facts.rows(page.name, page.make)
+        if scope is not None:
+            whole, holds = rows, scope.holds
+            rows = self.facts.rows((page.name, scope), lambda _: [r for r in whole if holds(r)])
+        table.grid.take(rows)
 
     def _nothing_yet(self, room: int) -> list[Line]:
         if self.reading is not None and self.reading.error is not None:

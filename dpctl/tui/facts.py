@@ -14,6 +14,13 @@ from dpctl.model import Snapshot
 T = TypeVar("T")
 
 
+def _unmoved(snap: Snapshot) -> tuple[object, ...]:
+    """All that devices and pods hang on: not when it was read, how long that took, or how much
+    memory is free."""
+    numa = None if snap.numa is None else snap.numa.node_of_cpu()
+    return (numa, *snap._replace(collected_at=None, sources=(), numa=None))
+
+
 class Reading(NamedTuple):
     """What one look at the node brought. Times are monotonic seconds."""
 
@@ -26,13 +33,23 @@ class Reading(NamedTuple):
     """Nothing that a page could show was read."""
 
 
+_LASTING = ("devices", "pods", "containers")
+"""Rows that hang on no clock: of 10 000 devices they take half a second to make."""
+
+
 class Facts:
     """Joins over one snapshot. Frozen but for the memory of what has been made."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, before: Facts | None = None) -> None:
+        """`before`: the facts of the last reading, whose joins go on to serve where nothing has
+        changed, which on a quiet node is the rule."""
         self.reading = reading
         self.snapshot = reading.snapshot
         self._rows: dict[Hashable, Sequence[Any]] = {}
+        if before is not None and _unmoved(before.snapshot) == _unmoved(self.snapshot):
+            self._rows = {name: before._rows[name] for name in _LASTING if name in before._rows}
+            if "joined" in vars(before):
+                self.joined = before.joined
 
     @cached_property
     def joined(self) -> Devices:

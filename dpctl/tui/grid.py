@@ -6,7 +6,7 @@ looks at texts alone, and a frame makes the lines in sight and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpctl.columns import Column, View, cell_text
@@ -46,6 +46,7 @@ class Grid:
         self._given: Sequence[Any] = ()
         self._texts: dict[str, list[str]] = {}
         """Column's title to the texts of `_ordered`."""
+        self._joined: list[str] = []
         self._ordered: list[Any] = []
         self._kept: list[int] = []
         """Places in `_ordered` of what the filter lets through."""
@@ -94,6 +95,7 @@ class Grid:
             self._ordered.reverse()
         self.total = len(self._ordered)
         self._texts.clear()
+        self._joined = []
         self._select(chosen)
 
     def _select(self, chosen: Any | None) -> None:
@@ -128,10 +130,12 @@ class Grid:
             self._texts[column.title] = [cell_text(column.get(row)) for row in self._ordered]
         return self._texts[column.title]
 
-    def _whole(self) -> Iterator[str]:
-        columns = [self._column(column) for column in self.view.columns]
-        for cells in zip(*columns, strict=True):
-            yield "\n".join(cells).casefold()
+    def _whole(self) -> list[str]:
+        """What a filter looks at: all texts of each row."""
+        if not self._joined:
+            columns = [self._column(column) for column in self.view.columns]
+            self._joined = ["\n".join(c).casefold() for c in zip(*columns, strict=True)]
+        return self._joined
 
     # -- moving
 

@@ -99,6 +99,12 @@ def _failed(facts: Facts) -> Sequence[FailedPodRow]:
     return failed_pod_rows(facts.snapshot)
 
 
+def _sources(facts: Facts) -> Sequence[SourceRow]:
+    """How long reading a bundle took tells nothing of the node, and differs every time."""
+    rows = facts.snapshot.sources
+    return [row._replace(seconds=None) for row in rows] if facts.snapshot.from_bundle else rows
+
+
 _STATE_EMPHASIS: dict[str, Emphasis] = {"failed": "bad", "damaged": "bad", "missing": "warn"}
 
 SOURCES: View[SourceRow] = View(
@@ -198,7 +204,7 @@ PAGES: tuple[Page, ...] = (
         "sources",
         ("source", "src"),
         SOURCES,
-        lambda facts: facts.snapshot.sources,
+        _sources,
         (),
         "nothing was read",
     ),

@@ -13,14 +13,15 @@ from collections.abc import Callable
 from dpctl.tui.facts import Reading
 
 SHARE = 0.1
-"""Of a core that reading may take for longer: on a node in trouble the CPU belongs to others."""
+"""Of a core that the dashboard may take: on a node in trouble the CPU belongs to others."""
+_MARGIN = 1.2
 
 
 class Poller(threading.Thread):
     """Starts a reading every `interval` seconds; less often where readings are dear.
 
-    The cost is the CPU time of this process in a round (waiting costs nothing); the pause is such
-    that it stays below a tenth of a core.
+    The cost of a round is the CPU time of this process since the last one, drawing included;
+    waiting costs nothing.
     """
 
     def __init__(
@@ -39,20 +40,22 @@ class Poller(threading.Thread):
         self._ended = False
 
     def run(self) -> None:
-        first = True
+        first, cost = True, 0.0
         while not self._ended:
             self._wake.clear()
-            began, cost = time.monotonic(), time.process_time()
+            began = time.monotonic()
             try:
                 found: Reading | Exception = self._read()
             except Exception as error:
                 found = error  # raised again where the screen is closed: not lost in a thread
                 self._ended = True
-            spent = time.process_time() - cost
+            spent, cost = time.process_time() - cost, time.process_time()
             # The first one also loads what reads (grpc and all): that is not what a round costs.
             pause = self._interval if first else stretched(self._interval, spent)
             first = False
             self._post(found, 0.0 if pause <= self._interval else pause)
+            if self._ended:
+                return
             self._wake.wait(max(began + pause - time.monotonic(), 0.05))
 
     def now(self) -> None:
@@ -67,4 +70,4 @@ class Poller(threading.Thread):
 
 def stretched(interval: float, spent: float) -> float:
     """Seconds from one beginning to the next: a round may cost a tenth of that. Pure."""
-    return max(interval, spent / SHARE)
+    return interval if spent <= interval * SHARE else spent / SHARE * _MARGIN

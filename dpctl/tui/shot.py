@@ -64,9 +64,9 @@ def _line(found: Line, top: int) -> list[str]:
         for found_at in _CELLS.finditer(span.text):  # each cell by itself, at its own place
             text = found_at.group()
             at = round(left + width(span.text[: found_at.start()]) * _CELL, 1)
-            size = round(width(text) * _CELL, 1)
+            long = round(width(text) * _CELL, 1)
             parts.append(
-                f'<text x="{at}" y="{top + 14}" textLength="{size}" '
+                f'<text x="{at}" y="{top + 14}" textLength="{long}" '
                 f'lengthAdjust="spacingAndGlyphs"{look}>{xml_escape(text)}</text>'
             )
     return parts

@@ -1,0 +1,297 @@
+"""What each key does, over a captured node, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpctl.errors import UnreachableError
+from dpctl.inventory.rows import ContainerRow
+from dpctl.tui.dashboard import Dashboard, Options
+from dpctl.tui.facts import Facts, Reading
+from dpctl.tui.pages import PAGES, find_page, page_names
+from tests.tui.boards import NAMES, board, facts_of, press, text
+
+
+@pytest.mark.parametrize("capture", NAMES)
+@pytest.mark.parametrize("page", page_names())
+@pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 10)])
+def test_every_page_fills_the_screen(capture: str, page: str, size: tuple[int, int]) -> None:
+    columns, lines = size
+    made = board(page, capture=capture)
+    found = made.lines(columns, lines, 0.0)
+    assert len(found) == lines
+    shown = text(made, columns, lines)
+    assert f"[{page}]" in shown or columns < 80
+    assert "captured" in shown
+
+
+@pytest.mark.parametrize("size", [(1, 1), (39, 24), (80, 9)])
+def test_a_terminal_that_is_too_small_is_told(size: tuple[int, int]) -> None:
+    assert "the terminal is too small"[: size[0] - 1] in text(board(), *size)
+
+
+@pytest.mark.parametrize("page", page_names())
+def test_pages_by_number_by_name_and_by_tab(page: str) -> None:
+    number = page_names().index(page) + 1
+    assert press(board(), str(number)).page.name == page
+    assert press(board(), ":", page, "enter").page.name == page
+    assert press(board(), ":", page[:4], "tab", "enter").page.name == page
+    assert press(board(), *["tab"] * (number - 1)).page.name == page
+    assert press(board(page), "tab", "shift+tab").page.name == page
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [("po", "pods"), ("dev", "devices"), ("topo", "numa"), ("keys", "node"), ("FAIL", "failed")],
+)
+def test_short_names_of_pages(word: str, page: str) -> None:
+    found = find_page(word)
+    assert found is not None
+    assert found.name == page
+
+
+def test_no_word_means_two_pages() -> None:
+    words = [word for page in PAGES for word in (page.name, *page.words)]
+    assert len(words) == len(set(words))
+
+
+def test_a_page_that_is_not_there_is_told() -> None:
+    made = press(board(), ":", "gadgets", "enter")
+    assert "no page gadgets: resources, devices" in text(made)
+    assert made.page.name == "resources"
+
+
+def test_a_command_takes_a_filter() -> None:
+    shown = text(press(board(), ":", "dev gpu-1", "enter"))
+    assert "/gpu-1" in shown
+    assert " › " not in shown
+
+
+def test_a_filter_is_live_kept_by_enter_and_cleared_by_esc() -> None:
+    made = press(board("devices"), "/", "gpu-1")
+    assert "/gpu-1▏" in text(made)
+    before = text(made)
+    assert "gpu-0 " not in before
+    press(made, "enter")
+    assert "gpu-0 " not in text(made)
+    press(made, "escape")
+    assert "gpu-0 " in text(made)
+    press(made, "/", "nothing-at-all")
+    assert "no row has nothing-at-all" in text(made)
+    press(made, "escape")
+    assert "gpu-0 " in text(made)
+
+
+def test_keys_in_a_prompt_are_text() -> None:
+    made = press(board(), "/", "qdyw?:1")
+    assert not made.quits
+    assert "/qdyw?:1▏" in text(made)
+    press(made, "backspace", "ctrl+w")
+    assert "/▏" in text(made)
+    press(made, "backspace")
+    assert made.prompt is None
+
+
+def test_what_is_pasted_goes_into_a_prompt_alone() -> None:
+    made = board()
+    made.paste("q")
+    press(made, "/")
+    made.paste("gp\x1b[2Ju\n")
+    assert made.prompt is not None
+    assert made.prompt.text == "gp[2Ju"
+
+
+def test_enter_goes_deeper_and_esc_comes_back() -> None:
+    made = press(board(), "/", "vendor.example/gpu", "enter", "home", "enter")
+    assert " › vendor.example/gpu › devices" in text(made, 120)
+    assert "gpu-0" in text(made)
+    press(made, "enter")
+    assert " › pods" in text(made, 160)
+    press(made, "enter")
+    assert "Name:" in text(made)
+    press(made, "escape", "escape", "escape")
+    assert " › " not in text(made)
+    press(made, "escape", "escape", "escape")
+    assert not made.quits
+
+
+def test_describe_yaml_and_json_of_a_row() -> None:
+    made = press(board("devices"), "d")
+    assert "HEALTH:" in text(made)
+    press(made, "y")
+    assert "numaNodes:" in text(made)
+    press(made, "y")
+    assert '"device": "' in text(made)
+    press(made, "escape", "y")
+    assert "numaNodes:" in text(made)
+    press(made, "escape")
+    assert "[devices]" in text(made)
+
+
+def test_a_pod_in_full_is_that_of_the_command() -> None:
+    made = press(board("pods"), "enter")
+    row = next(row for row in facts_of().rows("pods", PAGES[2].make))
+    assert isinstance(row, ContainerRow)
+    shown = text(made, 100, 60)
+    assert f"{row.pod}\n" in shown
+    assert "Containers:" in shown
+
+
+def test_the_numa_picture_in_three_ways() -> None:
+    made = board("numa")
+    assert "NUMA node 0" in text(made, 80, 40)
+    press(made, "y")
+    assert "numaNodes:" in text(made)
+    press(made, "y", "y")
+    assert "NUMA node 0" in text(made, 80, 40)
+
+
+def test_sorting_by_a_letter_is_said() -> None:
+    made = press(board("devices"), "S")
+    assert "sorted by STATE" in text(made)
+    assert "no column begins with Z" in text(press(made, "Z"))
+
+
+def test_all_columns_or_fewer() -> None:
+    made = board("devices")
+    assert "SOURCES" not in text(made).splitlines()[3]
+    assert "SOURCES" in text(press(made, "w"), 120).splitlines()[3]
+    assert "SOURCES" not in text(press(made, "w"), 250).splitlines()[3]
+
+
+def test_help_names_every_key_and_hides_changes_where_there_are_none() -> None:
+    shown = text(press(board(), "?"), 100, 60)
+    for key in ("Enter", "Esc", "Shift-letter", "Ctrl-R", "Ctrl-Z", "q, Ctrl-C"):
+        assert key in shown
+    assert "prune" not in shown
+    assert "Where to look" not in text(press(board(), "?", "escape"))
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+def test_leaving_takes_one_key(key: str) -> None:
+    assert press(board(), key).quits
+
+
+@pytest.mark.parametrize("keys", [("/", "gpu"), (":",), ("?",), ("d",)])
+def test_ctrl_c_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
+    assert press(board(), *keys, "ctrl+c").quits
+
+
+def test_read_now_is_asked_for() -> None:
+    assert press(board(), "ctrl+r").wants_reading
+
+
+def test_where_nothing_can_be_changed_the_keys_say_so() -> None:
+    made = press(board("node"), "p")
+    assert "nothing can be changed here: a bundle cannot be changed" in text(made)
+    made = press(board("node", live=True), "x")
+    assert "--readonly" in text(made)
+    assert " prune " not in text(made).splitlines()[-1]
+
+
+# -- how old, and what is wrong
+
+
+def reading(*, began: float = 0.0, warnings: tuple[str, ...] = ()) -> Facts:
+    return Facts(Reading(facts_of().snapshot, began, began + 1, warnings))
+
+
+def live(facts: Facts | None = None) -> Dashboard:
+    made = Dashboard(Options("here"), "resources")
+    if facts is not None:
+        made.take(facts)
+    return made
+
+
+@pytest.mark.parametrize("page", page_names())
+@pytest.mark.parametrize("keys", [(), ("d",), ("?",), ("/",)])
+def test_the_age_is_on_every_screen(page: str, keys: tuple[str, ...]) -> None:
+    made = press(live(reading()), ":", page, "enter", *keys)
+    assert "data 3s old" in text(made, now=3.2)
+
+
+def test_a_hung_source_makes_the_data_old() -> None:
+    made = live(reading())
+    assert "! data 34s old" in text(made, now=34)
+    assert "a source does not answer" in text(made, now=34)
+    made.take(reading(began=34))
+    assert "data 0s old" in text(made, now=34)
+    assert "!" not in text(made, now=34)
+
+
+def test_a_longer_pause_is_told_and_is_not_old() -> None:
+    made = live(reading())
+    made.interval = 30
+    assert "data 34s old (read every 30s)" in text(made, now=34)
+    assert "! data" not in text(made, now=34)
+
+
+def test_what_was_not_read_is_named() -> None:
+    made = live(reading(warnings=("node, pods not read: refused", "checkpoint damaged: x")))
+    assert "! (+1, see sources) node, pods not read: refused" in text(made)
+
+
+def test_nothing_read_yet() -> None:
+    assert "reading the node" in text(live())
+    assert "no data yet" in text(live())
+
+
+def test_a_first_failure_is_the_whole_screen() -> None:
+    error = UnreachableError("no kubelet here", "run on a node")
+    made = live(Facts(Reading(facts_of().snapshot, 0, 1, (), error)))
+    assert "! no kubelet here\n  run on a node" in text(made)
+
+
+def test_a_later_failure_leaves_the_last_reading_marked() -> None:
+    made = live(reading())
+    before = text(made, now=1).splitlines()[3:]
+    error = UnreachableError("connection refused", "is it running?")
+    made.take(Facts(Reading(facts_of(NAMES[1]).snapshot, 20, 21, (), error)))
+    shown = text(made, now=21).splitlines()
+    assert "! cannot read now: connection refused" in shown[2]
+    assert "! data 21s old" in shown[1]
+    assert shown[3:] == before
+    made.take(reading(began=40))
+    assert "cannot read" not in text(made, now=41)
+
+
+def test_a_row_that_is_gone_is_shown_as_it_was() -> None:
+    made = press(live(reading()), "2", "d")
+    shown = text(made)
+    empty = facts_of().snapshot._replace(
+        pod_resources=None, allocatable=None, checkpoint=None, node=None, pods=None
+    )
+    made.take(Facts(Reading(empty, 0, 1)))
+    after = text(made)
+    assert "! no longer there: this is how it was seen last" in after
+    assert after.splitlines()[3:] == shown.splitlines()[3:]
+
+
+def test_an_empty_page_says_whether_nothing_is_there_or_nothing_was_read() -> None:
+    snap = facts_of().snapshot
+    made = live(Facts(Reading(snap._replace(pods=()), 0, 1)))
+    assert "the kubelet has rejected no pod here" in text(press(made, "7"))
+    failed = tuple(
+        row._replace(state="failed", reason="refused", hint="check the server")
+        if row.name == "pods"
+        else row
+        for row in snap.sources
+    )
+    made.take(Facts(Reading(snap._replace(pods=None, sources=failed), 0, 1)))
+    assert "pods was not read: refused\n  check the server" in text(made)
+
+
+def test_ascii_alone() -> None:
+    for page in page_names():
+        made = board(page, ascii_only=True)
+        assert text(made, 120, 50).isascii()
+        assert text(press(made, "?"), 120, 50).isascii()
+
+
+def test_what_has_not_changed_is_not_joined_again() -> None:
+    first = facts_of()
+    devices = first.rows("devices", PAGES[1].make)
+    later = Facts(Reading(first.snapshot._replace(collected_at=5.0), 1, 2), first)
+    assert later.rows("devices", PAGES[1].make) is devices
+    moved = Facts(Reading(first.snapshot._replace(checkpoint=None), 1, 2), first)
+    assert moved.rows("devices", PAGES[1].make) is not devices
