@@ -120,6 +120,7 @@ def _run(
     from dpctl.tui.opening import opened
 
     color = wants_color(sys.stdout, when)
+    os.environ.pop("NO_COLOR", None)  # heeded here; textual would turn plain texts into colours
     board = Dashboard(options, view)
     columns, lines = os.get_terminal_size(sys.stdout.fileno())
     with opened(board.lines(columns, lines, time.monotonic()), color=color) as curtain:

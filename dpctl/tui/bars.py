@@ -55,12 +55,12 @@ def age(board: Dashboard, now: float) -> Line:
     """Whose data, and how old: at any time, on every page."""
     facts, options = board.facts, board.options
     node = facts.snapshot.node.name if facts and facts.snapshot.node else options.node
-    if not options.live:
-        at = rfc3339(facts.snapshot.collected_at) if facts is not None else None
-        text = f"captured {at.partition('.')[0].rstrip('Z')}Z" if at else "captured, unknown when"
-        return line(f"{node}  ", Span(text, "strong"), " ")
     if facts is None:
         return line(f"{node}  ", Span("no data yet", "strong"), " ")
+    if not options.live:
+        at = rfc3339(facts.snapshot.collected_at)
+        text = f"captured {at.partition('.')[0].rstrip('Z')}Z" if at else "captured, unknown when"
+        return line(f"{node}  ", Span(text, "strong"), " ")
     old = max(now - facts.reading.began, 0.0)
     text = f"data {age_text(old)} old"
     if is_old(board, now):

@@ -74,7 +74,18 @@ def fitted(spans: Iterable[Span], room: int, *, ascii_only: bool = False) -> Lin
         left -= width(text)
     if left > 0:
         found.append(Span(" " * left, style if style == "chosen" else "plain"))
-    return tuple(found)
+    return tuple(_joined(found))
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Neighbours of one style as one text: every change of style costs bytes on a slow line."""
+    found: list[Span] = []
+    for span in spans:
+        if found and found[-1].style == span.style:
+            found[-1] = Span(found[-1].text + span.text, span.style)
+        elif span.text:
+            found.append(span)
+    return found
 
 
 def both_ends(left: Iterable[Span], right: Iterable[Span], room: int) -> Line:

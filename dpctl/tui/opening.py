@@ -58,8 +58,8 @@ def opened(lines: Sequence[Line], *, color: bool) -> Iterator[Curtain]:
     """Show them; back to what was there before, unless the curtain has been lifted."""
     curtain = Curtain()
     before = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
-    _write(screen_text(lines, color=color))
     try:
+        _write(screen_text(lines, color=color))
         yield curtain
     finally:
         if not curtain.up:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape as xml_escape
 
 from dpctl.text import width
-from dpctl.tui.frame import Line, Span, StyleName
+from dpctl.tui.frame import Line, StyleName
 
 _CELL = 8.4
 _LINE = 19
@@ -50,7 +50,7 @@ def screen_svg(lines: Sequence[Line], columns: int, title: str) -> str:
 def _line(found: Line, top: int) -> list[str]:
     parts: list[str] = []
     column = 0
-    for span in _joined(found):
+    for span in found:
         size = width(span.text)
         left = round(_EDGE + column * _CELL, 1)
         column += size
@@ -70,14 +70,3 @@ def _line(found: Line, top: int) -> list[str]:
                 f'lengthAdjust="spacingAndGlyphs"{look}>{xml_escape(text)}</text>'
             )
     return parts
-
-
-def _joined(found: Line) -> list[Span]:
-    """Neighbours of one style as one text."""
-    spans: list[Span] = []
-    for span in found:
-        if spans and spans[-1].style == span.style:
-            spans[-1] = Span(spans[-1].text + span.text, span.style)
-        else:
-            spans.append(span)
-    return spans

@@ -152,14 +152,7 @@ def test_no_terminal_and_a_dumb_one() -> None:
 
 
 def test_without_textual_it_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Hidden:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'textual':\n"
-        "            raise ModuleNotFoundError(name=name)\n"
-        "sys.meta_path.insert(0, Hidden())\n"
-    )
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['textual'] = None\n")
     env = {"PYTHONPATH": str(tmp_path)}
     with Running(["dashboard", "--from", BUNDLE], env) as running:
         assert running.ended() == 2
