@@ -83,6 +83,7 @@ READING: dict[str, list[tuple[str, ...]]] = {
     ],
     "snapshot": [("snapshot", "OUT/node.tgz"), ("snapshot", "--redact", "OUT/node")],
     "diff": each("diff", CAPTURE),
+    "dashboard": [("dashboard", "--screenshot", "/dev/null", "--view", "numa")],
     "env": each("env"),
     "config": each("config", "view"),
     "schema": [("schema",), ("schema", "Device"), ("schema", "Plugin", "-o", "json")],
