@@ -120,6 +120,8 @@ def _run(
     from dpctl.tui.opening import opened
 
     color = wants_color(sys.stdout, when)
+    # grpc's own log goes to descriptor 2, past textual, into the middle of the screen.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     os.environ.pop("NO_COLOR", None)  # heeded here; textual would turn plain texts into colours
     board = Dashboard(options, view)
     columns, lines = os.get_terminal_size(sys.stdout.fileno())

@@ -64,11 +64,12 @@ class Reader:
         if self._made != wanted:
             text = self._faces[self._at].make(facts, room - 4)
             self.gone = text is None
+            same = text in (None, self._text) and self._made is not None and self._made[2] == room
             self._text = self._text if text is None else text
             self._made = wanted
-            self._lines = [
-                part for line in self._text.splitlines() for part in _lines(line, room - 4)
-            ]
+            if not same:
+                parts = (_lines(line, room - 4) for line in self._text.splitlines())
+                self._lines = [part for each in parts for part in each]
         self._hold()
         shown = self._lines[self.top : self.top + height]
         return [(Span("  "), *_styled(text)) for text in shown]
