@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-_SETTLE = 12.0
-"""Seconds until the imports and the first readings are over."""
+_SETTLE = 8.0
+"""Seconds after the first data until a usual round is a usual round."""
 
 
 class Idle(NamedTuple):
@@ -51,6 +51,9 @@ def first_paint(command: list[str], environ: dict[str, str]) -> float:
 def idle(command: list[str], environ: dict[str, str], seconds: float) -> Idle:
     """What it takes of a core while nothing changes and nobody presses a key."""
     pid, master = start(command, environ)
+    seen = b""
+    while b" old" not in seen:  # the age of the data: a reading is on the screen
+        seen += os.read(master, 65536)
     _drain(master, _SETTLE)
     before = _cpu(pid)
     begun = time.monotonic()

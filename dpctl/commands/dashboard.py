@@ -166,9 +166,8 @@ def reader(env: Env) -> Callable[[], Reading]:
         Source.CPU_STATE,
         Source.MEMORY_STATE,
         Source.HOST_PATHS,
+        Source.CDI,
     }
-    if not env.live:
-        want = want - {Source.HOST_PATHS}
     needs = (Source.NODE, Source.CHECKPOINT, Source.POD_RESOURCES, Source.DIRECTORY)
 
     def read() -> Reading:
