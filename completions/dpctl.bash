@@ -4,7 +4,7 @@
 _dpctl_spec() { # PATH: what may follow this command
     case $1 in
     '')
-        commands=(resources devices pods plugins topology node who state snapshot diff plugin lab env config schema completion version)
+        commands=(resources devices pods plugins topology node who state snapshot diff dashboard plugin lab env config schema completion version)
         options=(--version -h --help)
         kinds=([-n]='namespaces' [--namespace]='namespaces' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
@@ -116,6 +116,12 @@ _dpctl_spec() { # PATH: what may follow this command
         options=(-h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('file' 'file')
+        ;;
+    'dashboard')
+        commands=()
+        options=(--view --readonly --ascii --interval --color --screenshot -h --help --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
+        kinds=([--view]='text' [--interval]='text' [--color]='words:auto always never' [--screenshot]='file' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        arguments=()
         ;;
     'plugin')
         commands=(options devices prefer allocate wait serve)

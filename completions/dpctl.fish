@@ -46,8 +46,8 @@ function __dpctl_values --description 'Values of a kind'
     env (__dpctl_walk)[2..-1] dpctl __complete $argv[1] "$current" 2>/dev/null
 end
 
-set -g __dpctl_valued --as --as-group --available --color --context --control --count --device-plugin-dir --dir --dry-run --endpoint --expect --field-manager --field-selector --filename --fit --for --from --group-by --held-by --host-root --include --interval --kubeconfig --kubelet-root --kubelet-version --match --max-message-size --must --namespace --node --output --parallel --pod-resources-socket --policy --request-timeout --resource --resume --scope --selector --size --sort-by --status-period --timeout --topology-policy --topology-scope --undo-file --verify -f -l -n -o
-set -g __dpctl_paths 'resources' 'devices' 'pods' 'pods prune' 'plugins' 'plugins prune' 'topology' 'node' 'node set' 'node remove' 'node prune' 'node undo' 'who' 'state' 'state verify' 'state diff' 'snapshot' 'diff' 'plugin' 'plugin options' 'plugin devices' 'plugin prefer' 'plugin allocate' 'plugin wait' 'plugin serve' 'lab' 'lab up' 'lab down' 'lab run' 'env' 'config' 'config view' 'config set' 'config unset' 'schema' 'completion' 'version'
+set -g __dpctl_valued --as --as-group --available --color --context --control --count --device-plugin-dir --dir --dry-run --endpoint --expect --field-manager --field-selector --filename --fit --for --from --group-by --held-by --host-root --include --interval --kubeconfig --kubelet-root --kubelet-version --match --max-message-size --must --namespace --node --output --parallel --pod-resources-socket --policy --request-timeout --resource --resume --scope --screenshot --selector --size --sort-by --status-period --timeout --topology-policy --topology-scope --undo-file --verify --view -f -l -n -o
+set -g __dpctl_paths 'resources' 'devices' 'pods' 'pods prune' 'plugins' 'plugins prune' 'topology' 'node' 'node set' 'node remove' 'node prune' 'node undo' 'who' 'state' 'state verify' 'state diff' 'snapshot' 'diff' 'dashboard' 'plugin' 'plugin options' 'plugin devices' 'plugin prefer' 'plugin allocate' 'plugin wait' 'plugin serve' 'lab' 'lab up' 'lab down' 'lab run' 'env' 'config' 'config view' 'config set' 'config unset' 'schema' 'completion' 'version'
 
 complete -c dpctl -f
 complete -c dpctl -n '__dpctl_at \'\'' -a resources -d 'Which resources exist here, how many, do all agree'
@@ -60,6 +60,7 @@ complete -c dpctl -n '__dpctl_at \'\'' -a who -d 'Who holds a device ID or has a
 complete -c dpctl -n '__dpctl_at \'\'' -a state -d 'The state files of the kubelet, and would it start with them'
 complete -c dpctl -n '__dpctl_at \'\'' -a snapshot -d 'A bundle of all that the node says, to look at elsewhere'
 complete -c dpctl -n '__dpctl_at \'\'' -a diff -d 'What changed between two bundles, or since one was made'
+complete -c dpctl -n '__dpctl_at \'\'' -a dashboard -d 'All of it live, full screen, with the keys of k9s'
 complete -c dpctl -n '__dpctl_at \'\'' -a plugin -d 'Speak to one plugin: its options, devices, answers; or be one'
 complete -c dpctl -n '__dpctl_at \'\'' -a lab -d 'A whole small node without Kubernetes, to learn and to test on'
 complete -c dpctl -n '__dpctl_at \'\'' -a env -d 'Every path and endpoint, and where it came from'
@@ -569,6 +570,28 @@ complete -c dpctl -n '__dpctl_at \'diff\'' -l no-allocatable -d 'Never call GetA
 complete -c dpctl -n '__dpctl_at \'diff\'' -l strict -d 'Fail when a source is missing, even if there is something to print.'
 complete -c dpctl -n '__dpctl_at \'diff\'' -s v -l verbose -d 'Say on stderr what was read where, and how long it took.'
 complete -c dpctl -n '__dpctl_at \'diff\'' -F
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l view -x -d 'What to show first: resources, devices, pods, plugins, numa, node, failed or sources.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l readonly -d 'Leave out everything that changes something.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l ascii -d 'Draw with ASCII characters alone.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l interval -x -d 'Time between two readings (2s); longer by itself where a reading is dear.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l color -x -a 'auto always never' -d 'auto, always or never; NO_COLOR is heeded.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l screenshot -r -F -d 'Write the view as SVG (COLUMNS by LINES, else 110 by 26) and end.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -s h -l help -d 'Show this message and exit.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l from -r -F -d 'Read this captured directory or .tgz, not the live node (DPCTL_FROM).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l host-root -x -a '(__fish_complete_directories (commandline -ct))' -d 'Where the host\'s / is mounted (DPCTL_HOST_ROOT).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l kubelet-root -x -a '(__fish_complete_directories (commandline -ct))' -d 'The kubelet\'s root directory (DPCTL_KUBELET_ROOT).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l device-plugin-dir -x -a '(__fish_complete_directories (commandline -ct))' -d 'Directory of plugin sockets and the checkpoint (DPCTL_DEVICE_PLUGIN_DIR).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l pod-resources-socket -r -F -d 'The kubelet\'s PodResources socket (DPCTL_POD_RESOURCES_SOCKET).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l kubeconfig -r -F -d 'Credentials, instead of kubectl\'s order (KUBECONFIG).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l context -x -d 'Context of the kubeconfig.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l as -x -d 'User to impersonate.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l as-group -x -d 'Group to impersonate; may be repeated.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l node -x -a '(__dpctl_values nodes)' -d 'Name of the Node object (NODE_NAME).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l request-timeout -x -d 'Longest wait for one call (5s).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l max-message-size -x -d 'Largest answer taken from a socket (64Mi).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l no-allocatable -d 'Never call GetAllocatableResources (it could crash kubelet 1.21).'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -l strict -d 'Fail when a source is missing, even if there is something to print.'
+complete -c dpctl -n '__dpctl_at \'dashboard\'' -s v -l verbose -d 'Say on stderr what was read where, and how long it took.'
 complete -c dpctl -n '__dpctl_at \'plugin\'' -a options -d 'Ask a plugin what it offers'
 complete -c dpctl -n '__dpctl_at \'plugin\'' -a devices -d 'Show a plugin\'s own list of devices'
 complete -c dpctl -n '__dpctl_at \'plugin\'' -a prefer -d 'Ask a plugin which devices it would choose'

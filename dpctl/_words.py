@@ -9,7 +9,7 @@ flag), kinds of the arguments (`...`: the last one repeats). Kinds: see `gen/tre
 WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] = {
     '': (
         'What crictl is for containers, dpctl is for the devices of a Kubernetes node',
-        ('resources', 'devices', 'pods', 'plugins', 'topology', 'node', 'who', 'state', 'snapshot', 'diff', 'plugin', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
+        ('resources', 'devices', 'pods', 'plugins', 'topology', 'node', 'who', 'state', 'snapshot', 'diff', 'dashboard', 'plugin', 'lab', 'env', 'config', 'schema', 'completion', 'version'),
         {'--version': '', '-h': '', '--help': '', '-n': 'namespaces', '--namespace': 'namespaces', '-A': '', '--all-namespaces': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
@@ -120,6 +120,12 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         (),
         {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('file', 'file'),
+    ),
+    'dashboard': (
+        'All of it live, full screen, with the keys of k9s',
+        (),
+        {'--view': 'text', '--readonly': '', '--ascii': '', '--interval': 'text', '--color': 'words:auto always never', '--screenshot': 'file', '-h': '', '--help': '', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        (),
     ),
     'plugin': (
         'Speak to one plugin: its options, devices, answers; or be one',
