@@ -51,6 +51,9 @@ class Column(NamedTuple, Generic[Row]):
     """Colour on a terminal; the text must say it without."""
 
 
+NOTHING_FOUND = "No resources found"
+
+
 class View(NamedTuple, Generic[Row]):
     """How rows of one type are shown, in every format."""
 
@@ -69,6 +72,8 @@ class View(NamedTuple, Generic[Row]):
     """What makes a row the same row in the next reading (`-w`). None: `name`."""
     volatile: frozenset[str] = frozenset({"age"})
     """Keys of the document that change by themselves: `-w` does not count that as a change."""
+    nothing: str = NOTHING_FOUND
+    """Said on stderr where there is no row at all, as kubectl says it."""
     order: Callable[[Row], Any] | None = None
     """Sort key, where the name is not enough. None: `natural_key(name)`."""
 

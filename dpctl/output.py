@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
-from dpctl.columns import Row, View
+from dpctl.columns import NOTHING_FOUND, Row, View
 from dpctl.documents import Envelope, json_text, list_document, row_document
 from dpctl.errors import UsageError
 from dpctl.outputs import terminal
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dpctl.outputs.table import TextColumn
 
 _Given = TypeVar("_Given", contravariant=True)
-NOTHING_FOUND = "No resources found"
 JSON_INDENT = 4
 
 
@@ -195,10 +194,12 @@ def write_document(
     terminal.emit(stream or sys.stdout, json_text(document, indent=JSON_INDENT) + "\n")
 
 
-def nothing_found(rows: Sequence[object], options: OutputOptions) -> str | None:
+def nothing_found(
+    rows: Sequence[object], options: OutputOptions, sentence: str = NOTHING_FOUND
+) -> str | None:
     """The sentence for stderr when a table stays empty (the exit code is 0 all the same); None when
     there are rows, or the format shows emptiness itself."""
-    return NOTHING_FOUND if not rows and (options.is_table or options.format == "name") else None
+    return sentence if not rows and (options.is_table or options.format == "name") else None
 
 
 def render(

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Generic, Literal, TextIO
 
-from dpctl.columns import Column, Row, View
+from dpctl.columns import NOTHING_FOUND, Column, Row, View
 from dpctl.documents import API_VERSION, Envelope, json_text, rfc3339, row_document
 from dpctl.errors import DpctlError, UsageError
-from dpctl.output import NOTHING_FOUND, OutputOptions, Surface, render
+from dpctl.output import OutputOptions, Surface, render
 from dpctl.outputs import terminal
 from dpctl.outputs.sorting import sorted_rows
 from dpctl.text import escape

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -44,4 +45,7 @@ def golden(name: str, text: str) -> None:
     if os.environ.get("DPCTL_UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-    assert text.encode() == path.read_bytes(), f"differs from {path}"
+    wanted = path.read_bytes()
+    if text.encode() != wanted:
+        lines = [part.splitlines() for part in (wanted.decode(errors="replace"), text)]
+        raise AssertionError("\n".join(unified_diff(*lines, str(path), "now", lineterm="")))

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
+from dpctl.columns import NOTHING_FOUND
 from dpctl.documents import Envelope
 from dpctl.errors import ExitCode, UsageError
 from dpctl.output import (
-    NOTHING_FOUND,
     OutputOptions,
     nothing_found,
     write,

@@ -156,7 +156,7 @@ def test_bundle_records_round_trip() -> None:
 def test_diff_of_a_healthy_node_is_empty(bundle: Path) -> None:
     result = dpctl("state", "diff", "--from", str(bundle))
     assert (result.code, result.out) == (0, "")
-    assert "No resources found" in result.err
+    assert "No differences found" in result.err
 
 
 def test_diff_tells_leftovers_from_mismatches() -> None:

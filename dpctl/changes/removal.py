@@ -233,7 +233,7 @@ class _Planner:
             )
         return (
             f"the kubelet still tracks it and would put it back; {words_left(left, exact=exact)}",
-            "run again then, or with --wait",
+            "run again when that time is over, or now with --wait",
         )
 
     def _unknown(self, resource: str, found: ResourceRow) -> tuple[Verdict, str, str | None] | None:
@@ -251,6 +251,9 @@ class _Planner:
                 why = f"{why}; --assume-gone does not hold: {', '.join(found.evidence)}"
         elif may_assume and self.wanted.action is Action.REMOVE:
             step = f"{step}; if you know that its plugin is gone for good: --assume-gone"
+        elif may_assume:
+            gone = f"dpctl node remove {resource} --assume-gone"
+            step = f"{step}; if you know that its plugin is gone for good: {gone}"
         verdict = Verdict.REFUSE if self.wanted.action is Action.REMOVE else Verdict.KEEP
         if self.wanted.action is Action.PRUNE and zero:
             verdict = Verdict.REFUSE  # it would go, were it known

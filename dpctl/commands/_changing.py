@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CHANGES_GROUPS = (OUTPUT, PLACES, CLUSTER, READING)
 Planner = Callable[[Snapshot], ChangePlan]
+_MOST_NAMED = 3
 _PASSING_LOOKS = 5
 _PASSING_SECONDS = 0.1
 DRY_RUN = ("none", "client", "server")
@@ -184,9 +185,13 @@ class Session:
             streams.plain("nothing to do: the Node has no such extended resource")
         for note in plan.notes:
             streams.say("note", note)
+        steps: dict[str, list[str]] = {}
         for row in plan.rows:
-            if row.verdict in (Verdict.REFUSE, Verdict.WAIT) and row.next_step:
-                streams.say("hint", f"{row.resource}: {row.next_step}")
+            if row.verdict is not Verdict.CHANGE and row.next_step:
+                steps.setdefault(row.next_step, []).append(row.resource)
+        for step, names in steps.items():  # on a workstation it is the same for all of them
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            streams.say("hint", f"{', '.join(names[:_MOST_NAMED])}{more}: {step}")
 
     def preflight(self, node: str) -> None:
         """Whether this user may change the Node, before a person is asked. Raises DeniedError with

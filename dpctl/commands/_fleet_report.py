@@ -128,6 +128,8 @@ def _earlier(action: Action, node: str, found: KeyOutcome, undo_file: str | None
         outcome=found.outcome,
         capacity=found.capacity,
         allocatable=found.allocatable,
+        new_capacity=found.capacity,
+        new_allocatable=found.allocatable,
         owners=found.owners,
         requested=None,
         reason=found.detail or "an earlier run changed it",

@@ -101,10 +101,16 @@ def remove(
     One patch removes capacity and allocatable of all keys, and only if nobody has changed them
     since they were read. What goes is kept in a file first: dpctl node undo puts it back. Then the
     Node is looked at for two status periods; a key that comes back is exit code 6, with who wrote
-    it.
+    it. A key that the Node has not is gone already: exit code 0.
     """
     from dpctl.changes.removal import Removal
 
+    for name in names:
+        if set(name) & set("*?["):
+            raise UsageError(
+                f"{name!r} is no name: remove takes keys in full",
+                f"dpctl node prune --match {name!r} takes what may go",
+            )
     wanted = Removal(
         Action.REMOVE,
         names=tuple(names),

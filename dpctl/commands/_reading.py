@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from dpctl import streams
-from dpctl.columns import Row, View
+from dpctl.columns import NOTHING_FOUND, Row, View
 from dpctl.errors import DpctlError, ExitCode, FoundError, UnreachableError, UsageError
 from dpctl.model import Snapshot, Source, SourceRow
 from dpctl.options import Common
@@ -109,7 +109,7 @@ def answer(common: Common, question: Question[Row]) -> int:
         return ExitCode.OK
     snap, rows = read()
     output.write(rows, question.view, options=options, snapshot_meta=Envelope.of(snap))
-    return finish(common, options, snap, rows, question.check)
+    return finish(common, options, snap, rows, question.check, nothing=question.view.nothing)
 
 
 def finish(
@@ -118,6 +118,7 @@ def finish(
     snap: Snapshot,
     rows: Sequence[Row],
     check: Callable[[Snapshot, Sequence[Row]], DpctlError | None] | None = None,
+    nothing: str = NOTHING_FOUND,
 ) -> int:
     """What is left to say after printing, and the exit code."""
     from dpctl.output import nothing_found
@@ -125,7 +126,7 @@ def finish(
     found = check(snap, rows) if check is not None else None
     if found is not None:
         return streams.report(found)
-    sentence = nothing_found(rows, options)
+    sentence = nothing_found(rows, options, nothing)
     if sentence is not None:
         streams.plain(sentence)
     if not common.strict:

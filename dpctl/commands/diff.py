@@ -66,7 +66,7 @@ def command(
     sources = (*old.sources, *new.sources)
     envelope = Envelope(new.collected_at, sources)
     output.write(rows, DIFFERENCES, options=options, snapshot_meta=envelope)
-    code = finish(common, options, new._replace(sources=sources), rows)
+    code = finish(common, options, new._replace(sources=sources), rows, nothing=DIFFERENCES.nothing)
     if not rows:
         return code
     streams.note(_summary(rows))

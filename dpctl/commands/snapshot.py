@@ -141,6 +141,8 @@ def _say(
         streams.warn("no source was read", "`dpctl env` shows where dpctl looks")
     size = sum(map(len, files.values()))
     read = sum(row.read for row in rows)
-    words = f"{read} of {len(rows)} sources, {len(files)} files, {size} bytes"
+    skipped = [row.name for row in rows if not row.read and row.state not in ("failed", "damaged")]
+    without = f" ({', '.join(skipped)}: not there)" if skipped else ""
+    words = f"{read} of {len(rows)} sources{without}, {len(files)} files, {size} bytes"
     streams.note(f"wrote {path}: {words}")
     return failed_code(rows) if common.strict else ExitCode.OK

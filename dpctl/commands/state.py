@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpctl import streams
 from dpctl.errors import DpctlError, UsageError
 from dpctl.model import Snapshot, Source
 from dpctl.options import READS, Common, declare
@@ -54,6 +55,7 @@ def command(common: Common, files: _Which = None) -> int | None:
     from dpctl.views.state import STATE
 
     sources = _sources(files)
+    _tell_places(common, sources)
 
     def rows(snap: Snapshot) -> Sequence[StateRow]:
         return state_rows(snap, sources)
@@ -115,6 +117,7 @@ def verify(
     from dpctl.views.state import STATE_CHECKS
 
     sources = _sources(files)
+    _tell_places(common, sources)
     if kubelet_version is not None and not _is_version(kubelet_version):
         raise UsageError(
             f"--kubelet-version {kubelet_version!r} is no version", "for example: v1.37.2"
@@ -161,6 +164,7 @@ def diff(common: Common, files: _Which = None) -> int | None:
     from dpctl.views.state import STATE_DIFFERENCES
 
     sources = _sources(files)
+    _tell_places(common, sources)
 
     def rows(snap: Snapshot) -> Sequence[StateDifferenceRow]:
         return difference_rows(snap, sources)
@@ -170,7 +174,8 @@ def diff(common: Common, files: _Which = None) -> int | None:
             return None
         wrong = sum(row.state == "Mismatch" for row in shown)
         return FoundError(
-            f"{len(shown)} differences, {wrong} of them a mismatch",
+            f"{len(shown)} {'difference' if len(shown) == 1 else 'differences'}"
+            f" ({wrong} mismatched, the rest left over)",
             "-o wide says what each means",
         )
 
@@ -189,6 +194,16 @@ def diff(common: Common, files: _Which = None) -> int | None:
 
 
 SUBCOMMANDS = {"verify": verify, "diff": diff}
+
+
+def _tell_places(common: Common, sources: Sequence[Source]) -> None:
+    """Somebody who looks at copied files names one directory, and there are two."""
+    given = common.settings
+    if given.kubelet_root and not given.device_plugin_dir and Source.CHECKPOINT in sources:
+        streams.note(
+            "--kubelet-root does not move the device plugins' directory, where the device"
+            " checkpoint is: --device-plugin-dir names that"
+        )
 
 
 def _sources(files: Sequence[str] | None) -> list[Source]:

@@ -174,14 +174,17 @@ def _drawn(row: object) -> str:
 
 def _pod_of(text: str) -> Pod:
     """One container with these limits, and requests equal to them."""
-    from dpctl import quantity
+    from dpctl import names, quantity
     from dpctl.model import PodContainer
 
     amounts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, amount = part.strip().partition("=")
         try:
-            fine = bool(equals and name) and quantity.parse(amount) >= 0
+            number = quantity.parse(amount)
+            fine = bool(equals and name) and number >= 0
+            # Of what plugins serve, whole ones alone: the API server refuses others.
+            fine = fine and (not names.is_extended(name) or number == int(number))
         except ValueError:
             fine = False
         if not fine:

@@ -93,7 +93,7 @@ def _pool(snap: Snapshot, joined: Devices, resource: str, doubts: dict[str, str]
     unseen = joined.unseen(resource)
     if unseen and resource not in doubts:
         which = "its unhealthy device is" if unseen == 1 else f"its {unseen} unhealthy ones are"
-        doubts[resource] = f"on which NUMA node {which} is not known"
+        doubts[resource] = f"it is not known on which NUMA node {which}"
     return Pool(
         nodes,
         healthy if tracked or offered else None,

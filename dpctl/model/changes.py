@@ -203,6 +203,9 @@ class ChangeRow(NamedTuple):
     """Null: nothing was done to this key."""
     capacity: str | None
     allocatable: str | None
+    new_capacity: str | None
+    new_allocatable: str | None
+    """As they are to be; null: no such key."""
     owners: tuple[str, ...] | None
     requested: int | None
     reason: str
@@ -223,6 +226,9 @@ def change_rows(
     plan's reason."""
     by_name = {outcome.resource: outcome for outcome in outcomes}
     rows: list[ChangeRow] = []
+    new = {
+        (change.part, change.resource): change.after for p in plan.patches for change in p.changes
+    }
     for row in plan.rows:
         found = by_name.get(row.resource)
         rows.append(
@@ -234,6 +240,8 @@ def change_rows(
                 outcome=found.outcome if found else None,
                 capacity=row.capacity,
                 allocatable=row.allocatable,
+                new_capacity=new.get(("capacity", row.resource), row.capacity),
+                new_allocatable=new.get(("allocatable", row.resource), row.allocatable),
                 owners=row.owners,
                 requested=row.requested,
                 reason=(found.detail if found else None) or row.reason,

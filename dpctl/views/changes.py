@@ -20,9 +20,16 @@ _OUTCOME_EMPHASIS: dict[Outcome | None, Emphasis] = {
 
 
 def _change_numbers(row: ChangeRow) -> object:
-    if row.capacity is None and row.allocatable is None:
+    """Of what is set or put back, what it will be, too; what is removed has nothing after it."""
+    now = _pair(row.capacity, row.allocatable)
+    new = _pair(row.new_capacity, row.new_allocatable)
+    return now if new in (None, now) else f"{now or '-'} → {new}"
+
+
+def _pair(capacity: str | None, allocatable: str | None) -> str | None:
+    if capacity is None and allocatable is None:
         return None
-    return f"{row.capacity or '-'}/{row.allocatable or '-'}"
+    return f"{capacity or '-'}/{allocatable or '-'}"
 
 
 def _change_reason(row: ChangeRow) -> str:

@@ -8,6 +8,7 @@ from dpctl.text import natural_key
 
 DIFFERENCES: View[DifferenceRow] = View(
     kind="Difference",
+    nothing="No differences found",
     row_type=DifferenceRow,
     name=lambda r: f"{r.what}/{r.name}",
     short=lambda r: r.name,

@@ -124,6 +124,7 @@ STATE_CHECKS: View[StateCheckRow] = View(
 
 STATE_DIFFERENCES: View[StateDifferenceRow] = View(
     kind="StateDifference",
+    nothing="No differences found",
     row_type=StateDifferenceRow,
     name=lambda r: f"state/{r.file}/{r.what}",
     short=lambda r: r.file,

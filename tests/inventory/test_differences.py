@@ -83,7 +83,7 @@ def test_the_same_bundle() -> None:
     path = str(CAPTURES / NAMES[0])
     result = dpctl("diff", path, path)
     assert (result.code, result.out) == (0, "")
-    assert result.err.endswith("No resources found\n")
+    assert result.err.endswith("No differences found\n")
 
 
 def test_no_bundle() -> None:
