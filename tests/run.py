@@ -47,5 +47,6 @@ def golden(name: str, text: str) -> None:
         path.write_bytes(text.encode())
     wanted = path.read_bytes()
     if text.encode() != wanted:
-        lines = [part.splitlines() for part in (wanted.decode(errors="replace"), text)]
-        raise AssertionError("\n".join(unified_diff(*lines, str(path), "now", lineterm="")))
+        before = wanted.decode(errors="replace").splitlines()
+        found = unified_diff(before, text.splitlines(), str(path), "now", lineterm="")
+        raise AssertionError("\n".join(found))
