@@ -134,6 +134,9 @@ def test_watch(own: Lab) -> None:
     plugin.set_devices([SampleDevice("dev-0"), SampleDevice("dev-2", (63,))])
     changed = sorted(process.stdout.readline().split()[-1] for _ in range(2))
     assert changed == ["ADDED", "REMOVED"]
+    # What it says of a message comes after the rows: the next rows show that it has said it.
+    plugin.set_devices([SampleDevice("dev-0", None, "Unhealthy"), SampleDevice("dev-2", (63,))])
+    assert process.stdout.readline().split()[-1] == "CHANGED"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
