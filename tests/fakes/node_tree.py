@@ -112,7 +112,7 @@ def tidy(result: Result, arguments: Sequence[str] = ()) -> Result:
         raw = {c for c in set(text) - {"\n"} if unicodedata.category(c) in ("Cc", "Cf", "Cs")}
         assert not raw, (arguments, raw)
     lines = result.err.splitlines()
-    strange = [line for line in lines if not line.startswith(_SAID) and line != NOTHING]
+    strange = [line for line in lines if not line.startswith(_SAID) and line not in NOTHING]
     assert not strange, (arguments, strange[:5])
     errors = [line for line in lines if line.startswith("error: ")]
     ends = result.code not in (0, 1) and not result.out and "--strict" not in arguments
@@ -126,7 +126,7 @@ def tidy(result: Result, arguments: Sequence[str] = ()) -> Result:
     return result
 
 
-NOTHING = "No resources found"
+NOTHING = ("No resources found", "No differences found")
 
 
 def said(result: Result, kind: str, *words: str) -> None:
