@@ -1,5 +1,6 @@
-"""What the commands that change a Node share: options, the look before and the last one, the
-prompt, and how a report ends. What may be changed is decided in `changes`.
+"""What the commands that change a Node share (their options apart: `_change_options`): the look
+before and the last one, the prompt, and how a report ends. What may be changed is decided in
+`changes`.
 """
 
 from __future__ import annotations
@@ -7,9 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dpctl import streams
 from dpctl.columns import Row, View
@@ -18,7 +17,7 @@ from dpctl.commands._reading import INVENTORY
 from dpctl.errors import DpctlError, ExitCode, UnreachableError, UsageError
 from dpctl.model import Snapshot, Source, SourceRow
 from dpctl.model.changes import ChangePlan, KeyOutcome, Outcome, Verdict, change_rows
-from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, duration
+from dpctl.options import Common
 
 if TYPE_CHECKING:
     from dpctl.changes.run import Done
@@ -26,54 +25,12 @@ if TYPE_CHECKING:
     from dpctl.model.changes import UndoRecord
     from dpctl.sources.apiserver import Api
 
-CHANGES_GROUPS = (OUTPUT, PLACES, CLUSTER, READING)
 Planner = Callable[[Snapshot], ChangePlan]
 _MOST_NAMED = 3
 _PASSING_LOOKS = 5
 _PASSING_SECONDS = 0.1
-DRY_RUN = ("none", "client", "server")
 _LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
 _WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.ALLOCATABLE, Source.POD_NAMES}
-
-
-def _window(text: str) -> float:
-    return 0.0 if text in ("0", "0s") else duration(text)
-
-
-DryRun = Annotated[
-    str,
-    typer.Option(
-        "--dry-run",
-        metavar="none|client|server",
-        help="client: only plan; server: have the API server check it; nothing is changed.",
-    ),
-]
-Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-Verify = Annotated[
-    float | None,
-    typer.Option(
-        "--verify",
-        metavar="DURATION",
-        parser=_window,
-        help="How long to look whether it stays; 0: not at all. (two status periods)",
-    ),
-]
-FieldManager = Annotated[
-    str,
-    typer.Option("--field-manager", metavar="NAME", help="Who the change is said to be by."),
-]
-UndoFile = Annotated[
-    str | None,
-    typer.Option(
-        "--undo-file", metavar="FILE", help="Where to keep what goes, instead of dpctl's own place."
-    ),
-]
-
-
-def check_dry_run(value: str) -> None:
-    """Raises UsageError."""
-    if value not in DRY_RUN:
-        raise UsageError(f"--dry-run {value!r}: not one of {', '.join(DRY_RUN)}")
 
 
 class Session:

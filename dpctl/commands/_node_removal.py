@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpctl import streams
-from dpctl.commands._changing import (
+from dpctl.commands._change_options import (
     CHANGES_GROUPS,
     DryRun,
     FieldManager,
-    Planner,
-    Session,
     UndoFile,
     Verify,
     Yes,
     check_dry_run,
-    finish,
-    stopped,
 )
+from dpctl.commands._changing import Planner, Session, finish, stopped
 from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
 from dpctl.commands._selection import AllNodes, Fields, Labels
 from dpctl.errors import UsageError

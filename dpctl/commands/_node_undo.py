@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpctl import streams
-from dpctl.commands._changing import (
+from dpctl.commands._change_options import (
     CHANGES_GROUPS,
     DryRun,
     FieldManager,
-    Session,
     Verify,
     Yes,
     check_dry_run,
-    finish,
-    stopped,
 )
+from dpctl.commands._changing import Session, finish, stopped
 from dpctl.errors import FoundError
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import ChangePlan

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpctl import streams
-from dpctl.commands._changing import CHANGES_GROUPS, DryRun, Yes, check_dry_run
+from dpctl.commands._change_options import CHANGES_GROUPS, DryRun, Yes, check_dry_run
 from dpctl.commands._confirm import confirm
 from dpctl.errors import DpctlError, ExitCode, UsageError
 from dpctl.model import Source
-from dpctl.model.changes import Outcome
-from dpctl.model.leftovers import PodChangeRow
 from dpctl.options import NAMESPACES, Common, declare
 
 if TYPE_CHECKING:
+    from dpctl.model.leftovers import PodChangeRow
     from dpctl.sources.apiserver import Api
 
 _WANT = frozenset({Source.NODE, Source.PODS, Source.SOCKETS, Source.DIRECTORY})
@@ -100,6 +99,8 @@ def prune(
     if dry_run == "none" and not confirm(f"Delete {what}?", yes):
         streams.plain("nothing was deleted")
         return ExitCode.NOT_APPLIED
+    from dpctl.model.changes import Outcome
+
     done: list[PodChangeRow] = []
     broke: DpctlError | KeyboardInterrupt | None = None
     for row in rows:
@@ -135,15 +136,14 @@ def _preflight(common: Common, api: Api) -> None:
 
 
 def _line(row: PodChangeRow) -> str:
+    from dpctl.model.changes import Outcome
     from dpctl.text import escape
 
-    return f"pod/{escape(row.pod)} -n {escape(row.namespace)} {_WORDS[row.outcome]}"
-
-
-_WORDS = {
-    Outcome.CHANGED: "deleted",
-    Outcome.DRY_RUN: "deleted (server dry run)",
-    Outcome.GONE_ALREADY: "gone already",
-    Outcome.NOT_APPLIED: "not deleted",
-    None: "not tried",
-}
+    words = {
+        Outcome.CHANGED: "deleted",
+        Outcome.DRY_RUN: "deleted (server dry run)",
+        Outcome.GONE_ALREADY: "gone already",
+        Outcome.NOT_APPLIED: "not deleted",
+        None: "not tried",
+    }
+    return f"pod/{escape(row.pod)} -n {escape(row.namespace)} {words[row.outcome]}"
