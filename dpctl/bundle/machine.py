@@ -1,9 +1,11 @@
-"""Whether a bundle's Node is the machine that was captured. Pure."""
+"""Of which machine a bundle is: its Node, and the pods of that Node among others. Pure."""
 
 from __future__ import annotations
 
-from dpctl.errors import ExitCode
-from dpctl.model import Snapshot, Source
+from collections.abc import Iterable
+
+from dpctl.errors import BadDataError, ExitCode
+from dpctl.model import Pod, Snapshot, Source
 
 
 def one_machine(snap: Snapshot) -> Snapshot:
@@ -27,3 +29,16 @@ def one_machine(snap: Snapshot) -> Snapshot:
         for row in snap.sources
     )
     return snap._replace(node=None, pods=None, sources=rows)
+
+
+def pods_of_node(pods: Iterable[Pod], name: str | None) -> tuple[Pod, ...]:
+    """Those bound to the node of that name: `kubectl get pods -A` has every node's. Raises
+    BadDataError where they are of several nodes and None is named."""
+    bound = [pod for pod in pods if pod.node_name]
+    nodes = {pod.node_name for pod in bound}
+    if name is None and len(nodes) > 1:
+        raise BadDataError(
+            f"it holds pods of {len(nodes)} nodes, and nothing says which one is meant",
+            "name it with --node, or nodeName in meta.json",
+        )
+    return tuple(pod for pod in bound if name in (None, pod.node_name))

@@ -21,7 +21,7 @@ from dpctl.bundle.folders import (
     read_plugins,
     read_registry,
 )
-from dpctl.bundle.machine import one_machine
+from dpctl.bundle.machine import one_machine, pods_of_node
 from dpctl.bundle.meta import Meta, Record, parse_meta
 from dpctl.bundle.opened import opened
 from dpctl.bundle.records import (
@@ -334,18 +334,9 @@ class _Reader:
         return node
 
     def _pods(self) -> tuple[Pod, ...]:
-        """Those bound to the bundle's node: `kubectl get pods -A` has every node's."""
         from dpctl.sources.node_json import pods_from_json
 
-        bound = [pod for pod in pods_from_json(self._json("api/pods.json")) if pod.node_name]
-        name = self._node_name()
-        nodes = sorted({pod.node_name for pod in bound if pod.node_name})
-        if name is None and len(nodes) > 1:
-            raise BadDataError(
-                f"it holds pods of {len(nodes)} nodes, and nothing says which one is meant",
-                "name it with --node, or nodeName in meta.json",
-            )
-        return tuple(pod for pod in bound if name in (None, pod.node_name))
+        return pods_of_node(pods_from_json(self._json("api/pods.json")), self._node_name())
 
     def _node_name(self) -> str | None:
         if self._named or self._meta.node_name:

@@ -9,10 +9,10 @@ from dpctl.inventory.state.loading import (
     CORRUPT,
     Loaded,
     Stopped,
+    check_policy,
     fits,
     load_data,
     numbers_text,
-    policy_differs,
     undecodable,
     with_pods,
     without_pods,
@@ -121,16 +121,9 @@ def check_cpu_content(
     content: CpuAssignments, reader: StateReader, snap: Snapshot
 ) -> tuple[Stopped | None, tuple[str, ...]]:
     """The rule that stops the kubelet, if any; and what is odd or could not be checked."""
-    notes: list[str] = []
-    configured = reader.text("cpuManagerPolicy", "none")
-    if configured is None:
-        notes.append("the configured policy is not known: taken to be the recorded one")
-    elif configured != content.policy:
-        says = (
-            f'configured policy "{configured}" differs from state checkpoint policy'
-            f' "{content.policy}"'
-        )
-        return policy_differs(configured, content.policy, says, "cpuManagerPolicy"), ()
+    stopped, notes = check_policy(reader, "cpuManagerPolicy", "none", content.policy)
+    if stopped is not None:
+        return stopped, ()
     bad = _bad_list(content, reader)
     if bad is not None:
         return bad, tuple(notes)

@@ -101,10 +101,23 @@ def _passed_over(manager: str, content: Pinned, form: str, why: str) -> Loaded[P
     return Loaded(content._replace(pods={}), form, f"pod-level {what} passed over: {why}")
 
 
-def policy_differs(configured: str, recorded: str, says: str, field: str) -> Stopped:
-    return Stopped(
+def check_policy(
+    reader: StateReader, field: str, default: str, recorded: str, prefix: str = ""
+) -> tuple[Stopped | None, list[str]]:
+    """The policy that the file was written under against the configured one; and what is odd."""
+    configured = reader.text(field, default)
+    if configured is None:
+        return None, ["the configured policy is not known: taken to be the recorded one"]
+    if configured == recorded:
+        return None, []
+    says = (
+        f'{prefix}configured policy "{configured}" differs from state checkpoint policy'
+        f' "{recorded}"'
+    )
+    stopped = Stopped(
         "policy",
         says,
         f"{field} was changed from {recorded or 'nothing'} to {configured}, and the file stayed",
         remedy=f"either set {field} back to {recorded}; or, to change it,",
     )
+    return stopped, []

@@ -11,10 +11,10 @@ from dpctl.inventory.state.loading import (
     CORRUPT,
     Loaded,
     Stopped,
+    check_policy,
     fits,
     load_data,
     numbers_text,
-    policy_differs,
     undecodable,
     with_pods,
     without_pods,
@@ -69,16 +69,11 @@ def check_memory_content(
     content: MemoryAssignments, reader: StateReader, snap: Snapshot
 ) -> tuple[Stopped | None, tuple[str, ...]]:
     """The rule that stops the kubelet, if any; and what is odd or could not be checked."""
-    notes: list[str] = []
-    configured = reader.text("memoryManagerPolicy", "None")
-    if configured is None:
-        notes.append("the configured policy is not known: taken to be the recorded one")
-    elif configured != content.policy:
-        says = (
-            f'[memorymanager] configured policy "{configured}" differs from state checkpoint'
-            f' policy "{content.policy}"'
-        )
-        return policy_differs(configured, content.policy, says, "memoryManagerPolicy"), ()
+    stopped, notes = check_policy(
+        reader, "memoryManagerPolicy", "None", content.policy, "[memorymanager] "
+    )
+    if stopped is not None:
+        return stopped, ()
     if content.policy != "Static":
         return None, tuple(notes)
     return _check_static(content, reader, snap, notes), tuple(notes)
