@@ -254,7 +254,8 @@ def _pod_logs_dir(data: bytes) -> str | None:
     import yaml
 
     try:
-        document = yaml.safe_load(data)
+        # Texts alone: a number of a few 100 KiB (`1:1:1:…`) takes minutes.
+        document = yaml.load(data, yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError, *CONSTRUCTOR_ERRORS):
         return None  # whoever reads the configuration itself says so
     value = document.get("podLogsDir") if isinstance(document, dict) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,9 @@ from dpctl.env.reading import CONSTRUCTOR_ERRORS
 from dpctl.errors import BadDataError
 
 _DEEPEST = 100
+_LONGEST_NUMBER = 1000
+# All of a YAML number's letters: hexadecimal, `1:30` (base 60), `1_000`, `1e3`.
+_NUMBER = re.compile(r"[-+0-9a-fA-FxX_:.]+")
 _HINT = "YAML or JSON is read here; look at the file"
 
 
@@ -70,17 +74,29 @@ def _load(data: bytes, where: str) -> list[Any]:
 
 
 def _refuse_traps(events: Iterable[Any]) -> None:
-    """Aliases, a dozen of which can stand for more text than there is memory, and depth, which
-    libyaml's loader has no guard against. Seen in the events, before anything is built."""
+    """Aliases, a dozen of which can stand for more text than there is memory; depth, which
+    libyaml's loader has no guard against; and numbers so long that they take minutes (`1:1:1:…`)
+    or can be no text afterwards (`0xfff…`). Seen in the events, before anything is built."""
     import yaml
 
     depth = 0
     for event in events:
         if isinstance(event, yaml.AliasEvent):
             raise yaml.YAMLError("an alias, which no file of a node needs")
+        if isinstance(event, yaml.ScalarEvent) and _is_endless_number(event):
+            raise yaml.YAMLError("a number that is too long")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:
                 raise yaml.YAMLError("nested too deeply")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+
+
+def _is_endless_number(event: Any) -> bool:
+    """What would become a number of its own accord, or by its tag."""
+    if len(event.value) <= _LONGEST_NUMBER:
+        return False
+    if event.tag is not None:
+        return event.tag.endswith((":int", ":float"))
+    return bool(event.implicit[0] and _NUMBER.fullmatch(event.value))

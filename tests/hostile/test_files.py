@@ -68,6 +68,8 @@ CONFIGS: dict[str, bytes] = {
     "a list": b"[podLogsDir, 2]\n",
     "large": b"podLogsDir: /x\n" + b"#" * (5 << 20),
     "itself": b"podLogsDir: &a [*a]\n",
+    "an endless number": b"podLogsDir: 1" + b":1" * 300_000,  # in base 60: minutes
+    "no number for a text": b"podLogsDir: 0x" + b"f" * 20_000,
 }
 
 

@@ -94,11 +94,21 @@ def test_json_is_the_same() -> None:
         (b"[" * 50_000, "deep|depth"),
         (b'{"a":' * 50_000, "deep|depth"),
         (b"[" * 200 + b"]" * 200, "too deeply"),
+        (b"kind: 0x" + b"f" * 20_000, "number"),
+        (b"? 0x" + b"f" * 20_000 + b"\n: 1\n", "number"),
+        (b"kind: 1" + b":1" * 1_000_000, "number"),  # 20 minutes of arithmetic
+        (b"kind: !!int '1" + b" :1" * 300_000 + b"'", "number"),
     ],
 )
 def test_what_a_runtime_does_not_load(data: bytes, words: str) -> None:
     with pytest.raises(BadDataError, match=words):
         parse_cdi_spec(data, PATH, 0)
+
+
+def test_a_long_text_of_digits_is_a_text() -> None:
+    long = "1" * 2000
+    data = b"# no JSON\n" + spec(annotations={"a": long})
+    assert parse_cdi_spec(data, PATH, 0).kind == "vendor.example/gpu"
 
 
 @given(st.binary(max_size=300))
