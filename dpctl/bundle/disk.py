@@ -26,8 +26,10 @@ _FILE, _FOLDER = 0o600, 0o700
 
 
 def check_target(path: str) -> None:
-    """Before a node is read for nothing. Raises UsageError for a name that is taken,
+    """Before a node is read for nothing. Raises UsageError for a name that is taken or empty,
     NotAppliedError for a directory that is not there."""
+    if not path:
+        raise UsageError("the bundle's name is empty", "name a file: dpctl snapshot node.tgz")
     if os.path.lexists(path):
         raise UsageError(f"{path} is there already", "name another file, or remove that one")
     parent = os.path.dirname(os.path.abspath(path))
@@ -44,7 +46,7 @@ def write_bundle(path: str, files: Mapping[str, bytes], *, time: float) -> None:
     check_target(path)
     final = os.path.abspath(path)
     parent, name = os.path.split(final)
-    prefix = f".{name[:100]}."
+    prefix = f".{name[:50]}."  # of four bytes each, and there are 255
     try:
         if path.endswith(ARCHIVES):
             _write_archive(final, parent, prefix, files, time)
@@ -147,7 +149,8 @@ def _failed(error: OSError, path: str) -> DpctlError:
     words = f"{path} was not written: {error.strerror or error}"
     if isinstance(error, PermissionError):
         return DeniedError(words, "name a file in a directory of yours")
-    if isinstance(error, FileExistsError):
+    if isinstance(error, FileExistsError) or error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
+        # ENOTEMPTY, ENOTDIR: a directory's name was taken meanwhile.
         return UsageError(f"{path} is there already", "name another file, or remove that one")
     hint = "name a file on another file system, or make room: df -h"
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -98,5 +98,5 @@ def _is_endless_number(event: Any) -> bool:
     if len(event.value) <= _LONGEST_NUMBER:
         return False
     if event.tag is not None:
-        return event.tag.endswith((":int", ":float"))
+        return str(event.tag).endswith((":int", ":float"))
     return bool(event.implicit[0] and _NUMBER.fullmatch(event.value))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dpctl.bundle import disk
 from dpctl.bundle.disk import write_bundle
 from dpctl.bundle.files import open_bundle
 from dpctl.errors import NotAppliedError, UsageError
@@ -66,6 +67,33 @@ def test_a_name_that_is_taken(tmp_path: Path, kind: str) -> None:
     with pytest.raises(UsageError):
         write_bundle(str(path), FILES, time=0)
     assert [p.name for p in tmp_path.iterdir()] == ["b.tgz"]
+
+
+@pytest.mark.parametrize("name", ["b.tgz", "b"])
+def test_a_name_that_is_taken_meanwhile(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two snapshots at once have it."""
+    write_bundle(str(tmp_path / name), FILES, time=0)
+    monkeypatch.setattr(disk, "check_target", lambda _: None)
+    with pytest.raises(UsageError, match="there already"):
+        write_bundle(str(tmp_path / name), {"meta.json": b"other"}, time=0)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert open_bundle(str(tmp_path / name), max_file_size=1 << 20).read("meta.json") == b"{}\n"
+
+
+def test_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dpctl snapshot "$UNSET"` in an empty directory took that directory's place."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="empty"):
+        write_bundle("", FILES, time=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_as_long_as_names_may_be(tmp_path: Path) -> None:
+    name = "\U0001f600" * 62 + ".tgz"
+    write_bundle(str(tmp_path / name), FILES, time=0)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", ["b.tar", "b"])
