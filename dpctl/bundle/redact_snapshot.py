@@ -58,6 +58,8 @@ def _source(row: SourceRow, names: Names) -> SourceRow:
 def _cdi(spec: CdiSpec, names: Names) -> CdiSpec:
     return spec._replace(
         path=names.text(spec.path),
+        # As in the names that containers asked for (`vendor.example/gpu=0`): they must still meet.
+        kind=names.text(spec.kind),
         device_nodes=tuple(map(names.text, spec.device_nodes)),
         devices=tuple(
             CdiDevice(names.text(each.name), tuple(map(names.text, each.device_nodes)))

@@ -10,7 +10,7 @@ import pytest
 
 from dpctl.bundle.redact import redacted
 from dpctl.errors import BadDataError
-from dpctl.model import Allocation, PodName, Snapshot, Source
+from dpctl.model import Allocation, CdiDevice, CdiSpec, PodName, Snapshot, Source
 from dpctl.model.statefiles import PreparedClaim, PreparedDevice, PreparedDriver
 from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as plugin_pb
 from dpctl.pb.podresources.v1 import podresources_pb2 as pb
@@ -75,6 +75,21 @@ def test_the_checkpoint_stays_verifiable() -> None:
         {0: ("gpu-0",)},
         {"vendor.example/gpu": ("gpu-0", "gpu-1")},
     )
+
+
+def test_cdi_names_still_meet_their_specification() -> None:
+    """A namespace may be called like the last half of a CDI kind."""
+    asked = plugin_pb.ContainerAllocateResponse(
+        cdi_devices=[plugin_pb.CDIDevice(name="vendor.example/ml=trainer")]
+    )
+    found = put(kept.CHECKPOINT, checkpoint(asked.SerializeToString()))
+    spec = CdiSpec("/etc/cdi/ml.json", 0, "vendor.example/ml", "0.6.0", (CdiDevice("trainer", ()),))
+    found.snapshot = found.snapshot._replace(cdi=(spec,))
+    new = redacted(found)
+    [entry] = parse_checkpoint(new.files[kept.CHECKPOINT]).allocations
+    [changed] = new.snapshot.cdi or ()
+    assert entry.answer is not None
+    assert entry.answer.cdi_devices == (f"{changed.kind}={changed.devices[0].name}",)
 
 
 def test_a_checksum_that_did_not_fit_still_does_not() -> None:
