@@ -13,7 +13,10 @@ from ipaddress import ip_address
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:[.-]+[A-Za-z0-9]+)*")
 _PARTS = re.compile(r"([.-]+)")
 _IPV4 = re.compile(r"(?<![0-9A-Za-z.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z]|\.[0-9])")
-_IPV6 = re.compile(r"(?<![0-9A-Za-z:.-])[0-9A-Fa-f:]*:[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?![0-9A-Za-z:])")
+# One quantifier that gives back, behind a look at what must be there: linear on any text.
+_IPV6 = re.compile(
+    r"(?<![0-9A-Za-z:.-])(?=[0-9A-Fa-f]*+:[0-9A-Fa-f]*+:)[0-9A-Fa-f:.]{2,}(?![0-9A-Za-z:])"
+)
 # Whoever has such a name has it left in free text: the formats themselves say these words.
 _WORDS = frozenset(
     {"cpu", "memory", "none", "static", "data", "kubelet", "pod", "pods", "node", "true", "false"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,3 +84,18 @@ def test_no_name_survives(name: str, form: str) -> None:
     names = Names()
     names.add("pod", [name])
     assert names.text(form.format(name)) == form.format("pod-1")
+
+
+@pytest.mark.parametrize("text", [":" * 2000 + "g", "1:" * 1000 + "g", "::" + "1." * 1000 + "g"])
+def test_what_is_nearly_an_address_takes_no_minutes(text: str) -> None:
+    begun = time.process_time()
+    assert Names().text(text) == text
+    assert time.process_time() - begun < 1
+
+
+def test_an_address_in_a_sentence() -> None:
+    names = Names()
+    for text in ("::2.g", "2001:db8::1.", "[2001:db8::1]:80", "::ffff:10.0.0.5", "fe80::1%eth0"):
+        assert "address-" in names.text(text), text
+    for text in ("g::2", "a:b", "2001:db8::1:g"):
+        assert names.text(text) == text
