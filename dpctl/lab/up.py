@@ -252,16 +252,21 @@ def _run_inside(command: Sequence[str], lab: Running) -> int:
 
 
 def _command(command: Sequence[str], lab: Running) -> subprocess.Popen[bytes]:
-    """Started, and its process told to the supervisor, which ends it when we are killed."""
+    """Started, and its process told to the supervisor, which ends it when we are killed.
+
+    It tells so itself, before it is the command: we may be killed at its first line.
+    """
+
+    def tell() -> None:
+        if lab.process is not None and lab.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                line = json.dumps({"command": os.getpid()}).encode() + b"\n"
+                os.write(lab.process.stdin.fileno(), line)
+
     try:
-        child = subprocess.Popen(command, env={**os.environ, **lab.env})
+        return subprocess.Popen(command, env={**os.environ, **lab.env}, preexec_fn=tell)
     except OSError as error:
         raise UsageError(f"cannot run {command[0]}: {error.strerror}") from error
-    if lab.process is not None and lab.process.stdin is not None:
-        with contextlib.suppress(OSError):
-            lab.process.stdin.write(json.dumps({"command": child.pid}).encode() + b"\n")
-            lab.process.stdin.flush()
-    return child
 
 
 @contextlib.contextmanager

@@ -127,10 +127,11 @@ def started_run(where: Path, script: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_run_killed(short: Path) -> None:
-    """kill -9 of `lab run`: the lab ends, and so does the command."""
+@pytest.mark.parametrize("at_once", ["", "kill -9 $PPID; "])
+def test_run_killed(short: Path, at_once: str) -> None:
+    """kill -9 of `lab run`, as soon as the command is there, too: the lab ends, and so does it."""
     where = short / "lab"
-    process = started_run(where, "echo here; echo $$; exec sleep 60")
+    process = started_run(where, f"echo here; echo $$; {at_once}exec sleep 60")
     assert process.stdout is not None
     command = int(process.stdout.readline())
     process.kill()
