@@ -18,7 +18,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'devices')
         commands=()
         options=(--unhealthy --free --held-by --group-by -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--held-by]='namespaces' [--group-by]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--held-by]='namespaces' [--group-by]='words:physical numa pod' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('resources' '...')
         ;;
     'pods')
@@ -48,7 +48,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'topology')
         commands=()
         options=(--fit -f --filename --policy --scope -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color -w --watch --interval --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--fit]='text' [-f]='file' [--filename]='file' [--policy]='text' [--scope]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--output]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--fit]='text' [-f]='file' [--filename]='file' [--policy]='words:none best-effort restricted single-numa-node' [--scope]='words:container pod' [-o]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--output]='words:table wide json yaml name csv jsonpath= custom-columns= svg' [--sort-by]='text' [--color]='words:auto always never' [--interval]='text' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
         ;;
     'node')
@@ -120,7 +120,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'dashboard')
         commands=()
         options=(--view --readonly --ascii --interval --color --screenshot -h --help --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--view]='text' [--interval]='text' [--color]='words:auto always never' [--screenshot]='file' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--view]='words:resources devices pods plugins numa node failed sources' [--interval]='text' [--color]='words:auto always never' [--screenshot]='file' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=()
         ;;
     'plugin')
@@ -156,7 +156,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'plugin wait')
         commands=()
         options=(--count --for --timeout -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--count]='text' [--for]='text' [--timeout]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--count]='text' [--for]='words:allocatable healthy gone' [--timeout]='text' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('resources')
         ;;
     'plugin serve')
@@ -211,19 +211,19 @@ _dpctl_spec() { # PATH: what may follow this command
         commands=()
         options=(--system -h --help)
         kinds=()
-        arguments=('text' 'text' '...')
+        arguments=('words:kubelet-root device-plugin-dir pod-resources-socket host-root from kubeconfig context as as-group node request-timeout max-message-size no-allocatable' 'text' '...')
         ;;
     'config unset')
         commands=()
         options=(--system -h --help)
         kinds=()
-        arguments=('text')
+        arguments=('words:kubelet-root device-plugin-dir pod-resources-socket host-root from kubeconfig context as as-group node request-timeout max-message-size no-allocatable')
         ;;
     'schema')
         commands=()
         options=(-h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color)
         kinds=([-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never')
-        arguments=('text')
+        arguments=('words:Resource Device DeviceGroup Container FailedPod Plugin User NodeResource NodeChange SocketChange PodChange StateEntry StateCheck StateDifference Difference Setting Topology NumaNode Alignment Fit ListedDevice PluginDevices PluginOptions PluginPreference PluginAllocation Wait')
         ;;
     'completion')
         commands=()

@@ -22,7 +22,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'devices': (
         'Which devices, healthy or not, where, held by which container',
         (),
-        {'--unhealthy': '', '--free': '', '--held-by': 'namespaces', '--group-by': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--unhealthy': '', '--free': '', '--held-by': 'namespaces', '--group-by': 'words:physical numa pod', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('resources', '...'),
     ),
     'pods': (
@@ -52,7 +52,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'topology': (
         'The NUMA picture, and whether a pod would be admitted',
         (),
-        {'--fit': 'text', '-f': 'file', '--filename': 'file', '--policy': 'text', '--scope': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns= svg', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns= svg', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--fit': 'text', '-f': 'file', '--filename': 'file', '--policy': 'words:none best-effort restricted single-numa-node', '--scope': 'words:container pod', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns= svg', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns= svg', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '-w': '', '--watch': '', '--interval': 'text', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
     'node': (
@@ -124,7 +124,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'dashboard': (
         'All of it live, full screen, with the keys of k9s',
         (),
-        {'--view': 'text', '--readonly': '', '--ascii': '', '--interval': 'text', '--color': 'words:auto always never', '--screenshot': 'file', '-h': '', '--help': '', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--view': 'words:resources devices pods plugins numa node failed sources', '--readonly': '', '--ascii': '', '--interval': 'text', '--color': 'words:auto always never', '--screenshot': 'file', '-h': '', '--help': '', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         (),
     ),
     'plugin': (
@@ -160,7 +160,7 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
     'plugin wait': (
         'Wait until the kubelet offers devices of a resource',
         (),
-        {'--count': 'text', '--for': 'text', '--timeout': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
+        {'--count': 'text', '--for': 'words:allocatable healthy gone', '--timeout': 'text', '-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never', '--from': 'file', '--host-root': 'dir', '--kubelet-root': 'dir', '--device-plugin-dir': 'dir', '--pod-resources-socket': 'file', '--kubeconfig': 'file', '--context': 'text', '--as': 'text', '--as-group': 'text', '--node': 'nodes', '--request-timeout': 'text', '--max-message-size': 'text', '--no-allocatable': '', '--strict': '', '-v': '', '--verbose': ''},
         ('resources',),
     ),
     'plugin serve': (
@@ -215,19 +215,19 @@ WORDS: dict[str, tuple[str, tuple[str, ...], dict[str, str], tuple[str, ...]]] =
         'Set one key, in your own file',
         (),
         {'--system': '', '-h': '', '--help': ''},
-        ('text', 'text', '...'),
+        ('words:kubelet-root device-plugin-dir pod-resources-socket host-root from kubeconfig context as as-group node request-timeout max-message-size no-allocatable', 'text', '...'),
     ),
     'config unset': (
         'Remove one key from your own file',
         (),
         {'--system': '', '-h': '', '--help': ''},
-        ('text',),
+        ('words:kubelet-root device-plugin-dir pod-resources-socket host-root from kubeconfig context as as-group node request-timeout max-message-size no-allocatable',),
     ),
     'schema': (
         'The JSON Schema of what -o json prints',
         (),
         {'-h': '', '--help': '', '-o': 'words:table wide json yaml name csv jsonpath= custom-columns=', '--output': 'words:table wide json yaml name csv jsonpath= custom-columns=', '-q': '', '--quiet': '', '--no-headers': '', '--no-trunc': '', '--sort-by': 'text', '--color': 'words:auto always never'},
-        ('text',),
+        ('words:Resource Device DeviceGroup Container FailedPod Plugin User NodeResource NodeChange SocketChange PodChange StateEntry StateCheck StateDifference Difference Setting Topology NumaNode Alignment Fit ListedDevice PluginDevices PluginOptions PluginPreference PluginAllocation Wait',),
     ),
     'completion': (
         'Print or install completion for bash, zsh or fish',

@@ -45,6 +45,8 @@ def values(kind: str, prefix: str) -> list[str]:
     Values that a line of a shell cannot hold are left out: control characters, bidi marks, bytes
     that are no UTF-8, a leading dash.
     """
+    if kind == "pods" and "/" in prefix:
+        kind = "pods with namespace"
     source = _KINDS.get(kind)
     if source is None:
         return []
@@ -137,6 +139,10 @@ def _pods(env: Env) -> Iterable[str]:
     return [name for _, name in _pod_directories(env)]
 
 
+def _pods_with_namespace(env: Env) -> Iterable[str]:
+    return [f"{namespace}/{name}" for namespace, name in _pod_directories(env)]
+
+
 def _namespaces(env: Env) -> Iterable[str]:
     return [namespace for namespace, _ in _pod_directories(env)]
 
@@ -192,6 +198,7 @@ _KINDS: dict[str, Callable[[Env], Iterable[str]]] = {
     "resources": _resources,
     "devices": _devices,
     "pods": _pods,
+    "pods with namespace": _pods_with_namespace,
     "namespaces": _namespaces,
     "endpoints": _endpoints,
     "sockets": _sockets,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from dpctl.errors import UsageError
 
 
 def confirm(question: str, yes: bool, *, only_show: str | None = "--dry-run=client") -> bool:
-    """Whether to go on. `only_show`: the flag that changes nothing, for the hint; None: there is
-    none. Raises UsageError where nobody can be asked."""
+    """Whether to go on: y or yes, all else is no. `only_show`: the flag that changes nothing, for
+    the hint; None: there is none. Raises UsageError where nobody can be asked."""
     if yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
@@ -20,4 +18,10 @@ def confirm(question: str, yes: bool, *, only_show: str | None = "--dry-run=clie
             "--yes does it without asking"
             + (f"; {only_show} only shows the plan" if only_show else ""),
         )
-    return typer.confirm(question, default=False, err=True)
+    # Not typer.confirm: readline's prompt puts a space into standard output, before the rows.
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")
+    return answer.strip().lower() in ("y", "yes")

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     # What this node offers, what pods request of it, what is left
     dpctl node
     # From a workstation
-    dpctl node --node worker-0 --context production
+    dpctl node --node lab-0 --context lab
     # A fleet: GPUs that are left, node by node
-    dpctl node --all-nodes 'nvidia.com/*' -o custom-columns=NODE:.node,FREE:.free
+    dpctl node --all-nodes 'vendor.example/*' -o custom-columns=NODE:.node,FREE:.free
     dpctl node -l pool=gpu -o json | jq '.items[] | select(.free < 0)'
     """,
 )

@@ -50,9 +50,9 @@ Timeout = Annotated[
     # On the node: everything is checked first
     dpctl node remove old.example/retired
     # The plugin was stopped a moment ago: wait until the kubelet lets go
-    dpctl node remove vendor.example/gpu --wait --yes
+    dpctl node remove fabric.example/rdma --wait --yes
     # From a workstation, on your word that its plugin is gone for good
-    dpctl node remove old.example/retired --node worker-0 --assume-gone
+    dpctl node remove old.example/retired --node lab-0 --assume-gone
     # ... from every Node of a pool, and once more to go on after Ctrl-C
     dpctl node remove old.example/retired --assume-gone -l pool=gpu --resume journal
     """,
@@ -126,7 +126,7 @@ def remove(
     dpctl node prune --dry-run=client
     dpctl node prune
     # Dead names of one vendor
-    dpctl node prune --match 'akri.sh/*' --yes
+    dpctl node prune --match 'old.example/*' --yes
     # Also keys above 0 with nobody behind them
     dpctl node prune --include ghost
     """,

@@ -31,7 +31,7 @@ _KEEP_INTERVAL = 5.0
     *CHANGES_GROUPS,
     examples="""
     # Four dongles that no plugin knows of
-    dpctl node set vendor.example/dongle=4 --node worker-0
+    dpctl node set vendor.example/dongle=4 --node lab-0
     # ... and hold them there (as a service: see the manual)
     dpctl node set vendor.example/dongle=4 --keep --yes
     # A Ghost: stop scheduling to it at once

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 @declare(
     *CHANGES_GROUPS,
     examples="""
-    # The last change of this node
-    dpctl node undo
-    # What that would be
+    # What the last change of this node would be without
     dpctl node undo --dry-run=client
+    dpctl node undo
     # A change of another day
-    dpctl node undo /var/lib/dpctl/undo/000007-worker-0-prune.json
+    dpctl node undo /var/lib/dpctl/undo/000001-lab-0-prune.json
     """,
 )
 def undo(

@@ -25,9 +25,9 @@ _MOST_CAUTIONS = 10
     *GROUPS,
     examples="""
     # What would a container get for this device, and is it there?
-    dpctl plugin allocate nvidia.com/gpu GPU-5a1c0d3e-7b42-4f19-9c6e-1d2f3a4b5c6d
+    dpctl plugin allocate vendor.example/gpu gpu-3
     # Two devices, with the call before the container's start
-    dpctl plugin allocate ./test.sock dev-0 dev-1 --prestart --yes -o json
+    dpctl plugin allocate ./test.sock card-0 card-1 --prestart --yes -o json
     """,
 )
 def allocate(

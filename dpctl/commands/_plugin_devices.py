@@ -25,9 +25,9 @@ _MOST_FINDINGS = 20
     *GROUPS,
     examples="""
     # Every device that the plugin lists, the unhealthy ones too
-    dpctl plugin devices nvidia.com/gpu
+    dpctl plugin devices vendor.example/gpu
     # ... and what changes from now on
-    dpctl plugin devices nvidia.com/gpu --watch
+    dpctl plugin devices vendor.example/gpu --watch
     # A plugin that no kubelet is connected to: nothing is asked
     dpctl plugin devices ./test.sock -o json
     """,

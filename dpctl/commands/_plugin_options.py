@@ -10,8 +10,8 @@ from dpctl.options import Common, declare
     *GROUPS,
     examples="""
     # By its socket's name, its resource, or a path
-    dpctl plugin options nvidia-gpu.sock
-    dpctl plugin options nvidia.com/gpu
+    dpctl plugin options vendor-gpu.sock
+    dpctl plugin options vendor.example/gpu
     dpctl plugin options ./test.sock -o json
     """,
 )

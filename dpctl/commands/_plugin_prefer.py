@@ -45,9 +45,9 @@ Ids = Annotated[
     *GROUPS,
     examples="""
     # Which two of the free GPUs would a pod get?
-    dpctl plugin prefer nvidia.com/gpu --size 2
+    dpctl plugin prefer vendor.example/gpu --size 2
     # With a device that an init container had, out of three
-    dpctl plugin prefer nvidia.com/gpu --size 2 --must GPU-1 --available GPU-1,GPU-2,GPU-3
+    dpctl plugin prefer vendor.example/gpu --size 2 --must gpu-1 --available gpu-1,gpu-2,gpu-3
     """,
 )
 def prefer(

@@ -41,8 +41,7 @@ _WANT = frozenset(
     # Be that plugin until Ctrl-C
     dpctl plugin serve ./mine.toml
     # Devices fall ill when you say so
-    dpctl plugin serve gpus --yes --control /run/gpus.ctl &
-    echo 'health gpu-3 Unhealthy' | nc -NU /run/gpus.ctl
+    (sleep 3; echo health gpu-3 Unhealthy; sleep 60) | dpctl plugin serve gpus --yes --control -
     """,
 )
 def serve(

@@ -38,12 +38,12 @@ _SHORTEST_CALL = 0.2
     CLUSTER,
     READING,
     examples="""
-    # Until the kubelet offers eight GPUs, ten minutes at most
-    dpctl plugin wait nvidia.com/gpu --count 8 --timeout 10m
+    # Until the kubelet offers seven GPUs, ten minutes at most
+    dpctl plugin wait vendor.example/gpu --count 7 --timeout 10m
     # While booting, before the API server can be reached (ExecStartPre= of a unit)
-    dpctl plugin wait nvidia.com/gpu --for healthy
+    dpctl plugin wait vendor.example/gpu --for healthy
     # After a plugin was taken away, until the key may be removed
-    dpctl plugin wait nvidia.com/gpu --for gone --timeout 10m && dpctl node prune --yes
+    dpctl plugin wait fabric.example/rdma --for gone --timeout 10m && dpctl node prune --yes
     """,
 )
 def wait(

@@ -27,7 +27,7 @@ _WANT = frozenset({Source.DIRECTORY, Source.PLUGINS})
     dpctl plugins prune --dry-run
     dpctl plugins prune
     # In a script, one vendor's
-    dpctl plugins prune 'nvidia*' --yes
+    dpctl plugins prune 'rdma*' --yes
     """,
 )
 def prune(

@@ -30,7 +30,7 @@ ROLE = "dpctl-pods-prune"
     dpctl pods prune --failed
     # In a script, of one namespace; of another Node
     dpctl pods prune --failed -n ml --yes
-    dpctl pods prune --failed --node worker-0
+    dpctl pods prune --failed --node lab-0
     """,
 )
 def prune(

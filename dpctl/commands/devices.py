@@ -22,10 +22,10 @@ _GROUPS = ("physical", "numa", "pod")
     dpctl devices
     # Which card is broken, and who is on it
     dpctl devices --unhealthy
-    dpctl devices 'nvidia.com/*' --free
+    dpctl devices 'vendor.example/*' --free
     dpctl devices --held-by ml/trainer
     # Replicas by the card behind them
-    dpctl devices nvidia.com/gpu.shared --group-by physical
+    dpctl devices vendor.example/gpu.shared --group-by physical
     """,
 )
 def command(

@@ -78,4 +78,4 @@ def _summary(rows: Sequence[DifferenceRow]) -> str:
     for row in rows:
         counts[row.what] += 1
     words = ", ".join(f"{n} of {what}" for what, n in counts.items())
-    return f"{len(rows)} differences: {words}"
+    return f"{len(rows)} {'difference' if len(rows) == 1 else 'differences'}: {words}"

@@ -32,7 +32,7 @@ _WANT = frozenset(
     *READS,
     examples="""
     dpctl plugins
-    dpctl plugins 'nvidia*' -o wide
+    dpctl plugins 'vendor*' -o wide
     # Plugins that missed a kubelet restart
     dpctl plugins -o jsonpath='{.items[?(@.state=="Unlinked")].endpoint}'
     """,

@@ -21,9 +21,9 @@ _REMOVABLE = (ResourceState.STALE, ResourceState.GHOST, ResourceState.MALFORMED)
     # Everything that is advertised here
     dpctl resources
     # One vendor, with the evidence for each state
-    dpctl resources 'nvidia.com/*' -o wide
+    dpctl resources 'vendor.example/*' -o wide
     # In a script: fail unless eight healthy GPUs are offered
-    dpctl resources --expect nvidia.com/gpu=8 -q
+    dpctl resources --expect vendor.example/gpu=8 -q
     # What a plugin left behind
     dpctl resources --stale
     # A captured node

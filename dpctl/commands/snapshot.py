@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     dpctl snapshot node.tgz
     dpctl resources --from node.tgz
     # For somebody outside: without the names of pods, namespaces and nodes
-    dpctl snapshot --redact node.tgz
+    dpctl snapshot --redact outside.tgz
     # As files
     dpctl snapshot node/
     # What has changed since then

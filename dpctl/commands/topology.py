@@ -43,8 +43,8 @@ _DOCUMENTS = ("json", "yaml", "jsonpath", "custom-columns")
     dpctl topology
     dpctl topology -o svg > numa.svg
     # Would a container that asks for this be admitted now?
-    dpctl topology --fit nvidia.com/gpu=2,cpu=8,memory=16Gi
-    dpctl topology --fit nvidia.com/gpu=2 --policy single-numa-node
+    dpctl topology --fit vendor.example/gpu=2,cpu=8,memory=16Gi
+    dpctl topology --fit vendor.example/gpu=2 --policy single-numa-node
     # The same for a pod with several containers
     dpctl topology -f pod.yaml
     """,

@@ -22,10 +22,10 @@ _WANT = frozenset({Source.POD_RESOURCES, Source.CHECKPOINT, Source.POD_NAMES})
 @declare(
     *READS,
     examples="""
-    dpctl who gpu-2
-    dpctl who GPU-5a1e0f2b-1111-2222-3333-444455556666
+    dpctl who gpu-0
+    dpctl who 'GPU-5a1c0d3e*'
     # Processes that have it open, and containers that were given it
-    dpctl who /dev/nvidia3
+    dpctl who /dev/vendor0
     """,
 )
 def command(

@@ -29,6 +29,17 @@ KINDS = {
     "FORMAT": "words:table wide json yaml name csv jsonpath= custom-columns=",
     "SHELL": "words:bash zsh fish",
     "STATE": "words:devices cpu memory dra pods",
+    "WHAT": "words:physical numa pod",
+    "POLICY": "words:none best-effort restricted single-numa-node",
+    "SCOPE": "words:container pod",
+    "CONDITION": "words:allocatable healthy gone",
+    "VIEW": "words:resources devices pods plugins numa node failed sources",
+    "KEY": "words:kubelet-root device-plugin-dir pod-resources-socket host-root from kubeconfig"
+    " context as as-group node request-timeout max-message-size no-allocatable",
+    "KIND": "words:Resource Device DeviceGroup Container FailedPod Plugin User NodeResource "
+    "NodeChange SocketChange PodChange StateEntry StateCheck StateDifference "
+    "Difference Setting Topology NumaNode Alignment Fit ListedDevice PluginDevices "
+    "PluginOptions PluginPreference PluginAllocation Wait",
 }
 FREE = "text"
 

@@ -171,6 +171,8 @@ def _memory(row: ContainerRow) -> str | None:
 def _plugins(snap: Snapshot) -> dict[str, dict[str, str | None]]:
     found: dict[str, dict[str, str | None]] = {}
     for row in plugin_rows(snap):
+        if not row.certain:
+            continue  # some listener, somewhere: `dpctl plugins` leaves it to --all, too
         name = f"{row.directory}/{row.endpoint}"
         if name in found:
             name = f"{name} (pid {row.pid})"

@@ -79,7 +79,7 @@ def _nodes(supervisor: Supervisor) -> None:
 def _node(supervisor: Supervisor, name: str, keys: dict[str, str], *, unschedulable: bool) -> None:
     """A Node that a kubelet has created and written to since."""
     spec: Json = {"unschedulable": True} if unschedulable else {}
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "pool": "gpu"}
     node: Json = {"metadata": {"name": name, "labels": labels}, "spec": spec}
     node["status"] = {"capacity": dict(NATIVE), "allocatable": dict(NATIVE)}
     supervisor.store.create("nodes", node, "kubelet")

@@ -76,7 +76,8 @@ def _node(node: JSON) -> JSON:
             part: {key: amount for key, amount in status[part].items() if key != MARKER}
             for part in ("capacity", "allocatable")
         },
-        "owners": {k: sorted(v) for k, v in owners.items() if not k.endswith((MARKER, " ."))},
+        # Of cpu it depends on the kubelets before: who changes a number owns it.
+        "owners": {k: sorted(v) for k, v in owners.items() if "/" in k and not k.endswith(MARKER)},
         "conditions": _conditions(status),
     }
 

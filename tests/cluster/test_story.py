@@ -8,7 +8,8 @@ import sys
 from . import pods
 from .bench import Bench
 from .expect import assert_table, assert_text
-from .node import SAMPLE_RESOURCE
+from .node import SAMPLE_RESOURCE, Result
+from .plane import ADMIN
 from .processes import wait_for
 
 
@@ -90,29 +91,45 @@ def test_tutorial(bench: Bench) -> None:
     assert_text(bench.started("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
 
 
-def test_through_kubectl(bench: Bench) -> None:
-    bench.plugin("plain.test/gpu", ["gpu-0"])
+def installed(bench: Bench) -> dict[str, str]:
+    """dpctl's programs as pip makes them for the entry points, with this checkout's code, on the
+    PATH of an environment."""
     scripts = bench.plane.path / f"scripts-{bench.node.name}"
     scripts.mkdir(exist_ok=True)
-    script = scripts / "kubectl-dp"
-    # As pip makes it for the entry point, with this checkout's code.
-    script.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom dpctl.__main__ import main\nsys.exit(main())\n"
-    )
-    script.chmod(0o755)
-    path = f"{scripts}{os.pathsep}{os.environ['PATH']}"
-    environment = bench.environment(env={"PATH": path})
-    kubectl = str(bench.plane.bin / "kubectl")
-    assert_table(
-        bench.node.run(kubectl, "dp", "resources", env=environment),
-        """
+    programs = {
+        "dpctl": "dpctl.__main__:main",
+        "kubectl-dp": "dpctl.__main__:main",
+        "kubectl_complete-dp": "dpctl.complete:kubectl_complete",
+    }
+    for name, entry in programs.items():
+        module, function = entry.split(":")
+        script = scripts / name
+        script.write_text(
+            f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\n"
+            f"sys.exit({function}())\n"
+        )
+        script.chmod(0o755)
+    path = os.pathsep.join([str(scripts), str(bench.plane.bin), os.environ["PATH"]])
+    return bench.environment(env={"PATH": path})
+
+
+def test_through_kubectl(bench: Bench) -> None:
+    bench.plugin("plain.test/gpu", ["gpu-0"])
+    environment = installed(bench)
+
+    def kubectl(*words: str) -> Result:
+        return bench.node.run(str(bench.plane.bin / "kubectl"), *words, env=environment)
+
+    expected = """
         RESOURCE        STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN    NODE
         plain.test/gpu  Ready  1/1      0          1     -     gpu.sock  1/1
-        """,
-    )
-    found = bench.node.run(kubectl, "dp", "resources", "no.such/one", env=environment)
+        """
+    assert_table(kubectl("dp", "resources"), expected)
+    # kubectl's global flags, where a plugin can have them.
+    config = bench.plane.kubeconfig(ADMIN)
+    assert_table(kubectl("dp", "resources", f"--kubeconfig={config}", "--context=test"), expected)
     assert_text(
-        found,
+        kubectl("dp", "resources", "no.such/one"),
         "",
         """
         error: no resource "no.such/one" here
@@ -120,6 +137,27 @@ def test_through_kubectl(bench: Bench) -> None:
         """,
         code=1,
     )
-    before = bench.node.run(kubectl, "--context", "test", "dp", "resources", env=environment)
+    before = kubectl("--context", "test", "dp", "resources")
     assert before.code != 0
     assert "flags cannot be placed before plugin name" in before.stderr
+
+
+def test_kubectl_knows_the_plugin(bench: Bench) -> None:
+    """`kubectl plugin list` without a warning, and TAB by kubectl's own way to ask plugins."""
+    bench.plugin("plain.test/gpu", ["gpu-0"])
+    environment = installed(bench)
+    kubectl = str(bench.plane.bin / "kubectl")
+    listed = bench.node.run(kubectl, "plugin", "list", env=environment)
+    assert (listed.code, listed.stderr) == (0, "")
+    assert [line.rpartition("/")[2] for line in listed.stdout.splitlines() if "/" in line] == [
+        "kubectl-dp"
+    ]
+    for words, wanted in (
+        (["re"], "resources"),
+        (["resources", "pl"], "plain.test/gpu"),
+        (["node", "rem"], "remove"),
+        (["devices", "--unh"], "--unhealthy"),
+    ):
+        found = bench.node.run(kubectl, "__complete", "dp", *words, env=environment)
+        assert found.code == 0, found
+        assert [line.split("\t")[0] for line in found.stdout.splitlines()][:-1] == [wanted], words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -56,6 +57,30 @@ def test_pages_hold_the_examples(name: str) -> None:
     for each in node.walk():
         for line in each.examples:
             assert man.escaped(line) in page.splitlines()
+
+
+def test_words_are_those_that_commands_take() -> None:
+    """The generator has them as words: it loads no command's own modules."""
+    from dpctl.commands import devices
+    from dpctl.env.config_file import KEYS
+    from dpctl.inventory.waited import CONDITIONS
+    from dpctl.topology.merge import Policy
+    from dpctl.topology.settings import SCOPES
+    from dpctl.tui.pages import page_names
+    from dpctl.views.kinds import VIEWS
+
+    taken: dict[str, Iterable[str]] = {
+        "WHAT": devices._GROUPS,
+        "POLICY": Policy,
+        "SCOPE": SCOPES,
+        "CONDITION": CONDITIONS,
+        "VIEW": page_names(),
+        "KEY": KEYS,
+        "KIND": [view.kind for view in VIEWS],
+    }
+    assert {k: tree.KINDS[k].removeprefix("words:").split() for k in taken} == {
+        k: [str(word) for word in words] for k, words in taken.items()
+    }
 
 
 def sample(**changes: object) -> Node:

@@ -9,6 +9,7 @@ import pytest
 from dpctl.bundle import read_bundle
 from dpctl.env import Settings, find_env
 from dpctl.inventory.differences import DifferenceRow, snapshot_differences
+from dpctl.inventory.plugins import plugin_rows
 from dpctl.model import Snapshot, Source, SourceRow
 from tests import build
 from tests.run import DATA, dpctl, golden
@@ -55,6 +56,18 @@ def test_a_device_that_went() -> None:
     assert ("device", f"{R}/g1", "state") in found
     assert found["device", f"{R}/g1", "state"][1] is None
     assert not any(name == f"{R}/g0" for what, name, _ in found if what == "device")
+
+
+def test_a_listener_that_may_be_anybody_is_no_difference() -> None:
+    """Its directory cannot be told: `dpctl plugins` shows it with --all only."""
+    directory = build.directory(build.entry("gpu.sock", 20))
+    somebody = build.listener("x.sock", 77, parent=None)
+    looked = [
+        small(directory=directory, sockets=table, kubelets=(build.kubelet(),))
+        for table in (build.table(somebody), build.table())
+    ]
+    assert len(plugin_rows(looked[0])) == len(plugin_rows(looked[1])) + 1
+    assert snapshot_differences(*looked) == []
 
 
 def test_what_was_not_read_is_one_row() -> None:

@@ -19,6 +19,7 @@ from dpctl.model.statefiles import (
     RecordedResources,
     StateFault,
 )
+from dpctl.text import natural_key
 
 _EMPTY = StateRow("", "", *([None] * (len(StateRow._fields) - 2)))
 
@@ -75,7 +76,8 @@ class _Maker:
         )
 
     def _checkpoint(self, head: StateRow, state: Checkpoint) -> Iterator[StateRow]:
-        for resource, ids in state.registered.items():
+        for resource, unordered in state.registered.items():
+            ids = tuple(sorted(unordered, key=natural_key))  # the kubelet writes a set
             yield head._replace(
                 entry="registered", resource=resource, devices=ids, value=_listed(ids)
             )

@@ -65,7 +65,11 @@ class NodeStatus:
         except RequestError as error:
             if error.code != 404:
                 raise
-            labels = {"kubernetes.io/hostname": self._name, "kubernetes.io/os": "linux"}
+            labels = {
+                "kubernetes.io/hostname": self._name,
+                "kubernetes.io/os": "linux",
+                "pool": "gpu",
+            }
             node: Json = {"metadata": {"name": self._name, "labels": labels}, "spec": {}}
             # With the devices known by now: such keys have no owner (§15).
             node["status"] = self.build(node, self._capacity())
