@@ -109,7 +109,9 @@ def installed(bench: Bench) -> dict[str, str]:
             f"sys.exit({function}())\n"
         )
         script.chmod(0o755)
-    path = os.pathsep.join([str(scripts), str(bench.plane.bin), os.environ["PATH"]])
+    # kubectl warns of directories on PATH that are not there.
+    usual = [place for place in os.environ["PATH"].split(os.pathsep) if os.path.isdir(place)]
+    path = os.pathsep.join([str(scripts), str(bench.plane.bin), *usual])
     return bench.environment(env={"PATH": path})
 
 
