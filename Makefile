@@ -25,7 +25,7 @@ demo-picture: $(STAMP) ## Draw docs/dashboard.svg, the README's picture, on the 
 		dpctl lab run -- dpctl dashboard --screenshot docs/dashboard.svg
 
 test: $(STAMP) ## Run the tests (TESTS=tests/inventory for some of them)
-	@$(BIN)/python -m pytest -n auto $(TESTS)
+	@$(BIN)/python -m pytest -n auto -rs $(TESTS)
 
 test-cluster: $(STAMP) ## Every command on real kubelets (MINOR=1.36 for one; needs root and Go)
 	@$(BIN)/python -m pytest tests/cluster -p no:cacheprovider --durations=10 \

@@ -241,11 +241,8 @@ def test_a_few_changed_bytes_are_read_or_refused(changes: list[tuple[int, int]])
 
 
 def test_the_tar_command_writes_what_is_read(tmp_path: Path) -> None:
-    import shutil
     import subprocess
 
-    if shutil.which("tar") is None:
-        pytest.skip("no tar command")
     (tmp_path / "in/api").mkdir(parents=True)
     (tmp_path / "in/api/node.json").write_bytes(b"{}")
     (tmp_path / "in/link").symlink_to("/etc/shadow")

@@ -17,6 +17,7 @@ from dpctl.lab.fixture import Lab
 from dpctl.lab.runner import Runner
 from dpctl.lab.spec import PluginSpec, SampleDevice
 from tests.examples.shell import Shell
+from tests.needs import marks
 from tests.run import golden
 
 LEAVES = {" ".join(leaf.words): leaf for leaf in command_tree().walk() if leaf.examples}
@@ -76,7 +77,14 @@ def test_what_has_no_example() -> None:
     assert bare == {(), ("plugin",), ("lab",), ("config",)}
 
 
-@pytest.mark.parametrize("words", [words for words in LEAVES if words not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=marks(leaf.examples))
+        for words, leaf in LEAVES.items()
+        if words not in ELSEWHERE
+    ],
+)
 def test_examples(words: str, new_lab: Callable[..., Lab], tmp_path: Path) -> None:
     lab = new_lab()
     shell = Shell(tmp_path, lab.env)

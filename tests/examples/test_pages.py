@@ -16,10 +16,13 @@ import pytest
 
 from dpctl.lab.fixture import Lab
 from tests.examples.shell import Shell, comparable
+from tests.needs import marks
 from tests.run import TESTS
 
 ROOT = TESTS.parent
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in PAGES}
 
 _PART = re.compile(
     r"^<!-- lab: (?P<happens>[^\n]*) -->\n|^```console\n(?P<shown>.*?)^```\n", re.M | re.S
@@ -67,11 +70,15 @@ def told_anew(page: str, shell: Shell, lab: Lab) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in PAGES if "```console\n" in (ROOT / name).read_text(encoding="utf-8")]
+    "name",
+    [
+        pytest.param(name, marks=marks(text.splitlines()))
+        for name, text in TEXTS.items()
+        if "```console\n" in text
+    ],
 )
 def test_transcripts(name: str, new_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    file = ROOT / name
-    page = file.read_text(encoding="utf-8")
+    file, page = ROOT / name, TEXTS[name]
     lab = new_lab()
     shell = Shell(tmp_path, lab.env)
     now = "".join(told_anew(page, shell, lab))
@@ -82,13 +89,12 @@ def test_transcripts(name: str, new_lab: Callable[..., Lab], tmp_path: Path) -> 
 
 
 def test_links_lead_somewhere() -> None:
-    for name in PAGES:
-        text = (ROOT / name).read_text(encoding="utf-8")
+    for name, text in TEXTS.items():
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (ROOT / name).parent.joinpath(target).exists(), (name, target)
 
 
 def test_every_page_is_in_the_index() -> None:
-    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in index
+    for name in TEXTS:
+        page = name.removeprefix("docs/")
+        assert page == "README.md" or f"({page})" in TEXTS["docs/README.md"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -17,21 +16,16 @@ import pytest
 from dpctl import cli
 from dpctl.statefiles.device_checkpoint import encode_checkpoint
 from tests.gen.terminals import Terminal
+from tests.needs import BASH_COMPLETION, needs
 from tests.run import TESTS
 
 ROOT = TESTS.parent
-BASH_COMPLETION = Path("/usr/share/bash-completion/bash_completion")
 LOAD = {
     "bash": f"source {BASH_COMPLETION}",
     "zsh": "fpath+=($HOME/.local/share/zsh/site-functions); autoload -Uz compinit; compinit -u",
     "fish": "set -g fish_greeting",
 }
 """What a person has in ~/.bashrc and ~/.zshrc; fish needs nothing."""
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    there = BASH_COMPLETION.exists() if program == "bash-completion" else shutil.which(program)
-    return pytest.mark.skipif(not there, reason=f"no {program} here: apt install {program}")
 
 
 SHELLS = [

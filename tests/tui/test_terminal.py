@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dpctl.lab.fixture import Lab
+from tests.needs import needs
 from tests.run import TESTS, dpctl
 from tests.tui.boards import CAPTURES, NAMES
 from tests.tui.terminal import Running, Screen
@@ -51,10 +51,7 @@ def test_a_walk_through_a_captured_node(columns: int, lines: int) -> None:
         assert running.given_back
 
 
-@pytest.mark.skipif(
-    shutil.which("tmux") is None,
-    reason="no tmux here: the same walk runs on the pseudo-terminal above",
-)
+@needs("tmux")
 @pytest.mark.parametrize(("columns", "lines"), SIZES)
 def test_the_same_in_tmux(columns: int, lines: int, tmp_path: Path) -> None:
     tmux = ["tmux", "-S", str(tmp_path / "s"), "-f", "/dev/null"]
