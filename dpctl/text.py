@@ -50,6 +50,32 @@ def width(text: str) -> int:
     )
 
 
+def wrapped(text: str, room: int, hanging: str = "  ") -> list[str]:
+    """Lines of at most `room` columns, cut at blanks where there are any, never shortened."""
+    room = max(room, len(hanging) + 4)
+    lines: list[str] = []
+    rest, lead = text, ""
+    while len(rest) > room - len(lead) or width(rest) > room - len(lead):
+        fits = _fitting(rest, room - len(lead))
+        blank = rest.rfind(" ", 1, fits + 1)
+        if blank <= 0 or not rest[:blank].strip():
+            blank = fits
+        lines.append((lead + rest[:blank]).rstrip())
+        rest, lead = rest[blank:].lstrip(), hanging
+    lines.append((lead + rest).rstrip())
+    return lines
+
+
+def _fitting(text: str, room: int) -> int:
+    """How many characters fit that many columns; at least one."""
+    used = 0
+    for at, character in enumerate(text[: room + 1]):
+        used += width(character)
+        if used > room:
+            return max(at, 1)
+    return min(len(text), room)
+
+
 _DIGITS = re.compile(r"([0-9]+)")
 
 

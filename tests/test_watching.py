@@ -368,8 +368,8 @@ def test_lines_longer_than_the_terminal_do_not_wrap() -> None:
     assert screen.frames[0][2] == "NAME    HEALTH      "
     assert screen.frames[0][3] == "gpu-0   Unhealthy   "
     assert (
-        on_screen(1, "", columns=48).frames[0][3]
-        == "gpu-0   Unhealt…   0          0   4          no "
+        on_screen(1, "", columns=40).frames[0][3]
+        == "gpu-0 Unhe…thy 0        0 4        no   "
     )
 
 

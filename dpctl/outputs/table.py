@@ -11,11 +11,17 @@ from typing import Literal
 
 from dpctl.columns import Column, Emphasis, Row, cell_text
 from dpctl.outputs.terminal import paint
-from dpctl.text import width
+from dpctl.text import width, wrapped
 
 GAP = "   "
+_NARROW_GAPS = (2, 1)
+"""Blanks between columns, where three would leave too little room."""
+_WORD = 14
+"""Up to this many columns a text is one word, mostly a state, and not cut."""
 _LEAST = 8
 """Below this many columns a text is not cut: nothing could be told from it."""
+_PROSE = 32
+"""Columns in which sentences can be read."""
 
 
 @dataclass(slots=True)
@@ -53,21 +59,45 @@ def table_lines(
     """The lines, without line ends. `limit`: columns of the terminal, 0 for no cutting.
 
     Three spaces between columns, nothing after the last text. `least_widths`: of a part printed
-    earlier, so that the parts line up. A column is never cut below its title.
+    earlier, so that the parts line up. On a narrow terminal the gaps shrink first, then sentences
+    in the last column go on below, and then texts are cut, but words and numbers never are, and no
+    column below its title.
     """
     if not columns:
         return []
     widths = column_widths(columns, headers=headers)
     for at, least in enumerate(least_widths):
         widths[at] = max(widths[at], least)
+    gap = GAP
     if limit:
-        widths = _fit(columns, widths, limit)
-    last = len(columns) - 1
+        widths, gap = _fit(columns, widths, limit)
+    at_last = len(columns) - 1
+    *before, last = columns
     cells = [
-        _cells(column, widths[at], headers=headers, pad=at < last or column.align == "right")
-        for at, column in enumerate(columns)
+        _cells(column, room, headers=headers, pad=True)
+        for column, room in zip(before, widths, strict=False)
     ]
-    return [GAP.join(line) for line in zip(*cells, strict=True)]
+    if limit and _is_prose(last) and any(width(text) > widths[at_last] for text in last.texts):
+        margin = " " * (sum(widths[:at_last]) + len(gap) * at_last)
+        parts = [wrapped(text, widths[at_last], "") for text in last.texts]
+        if headers:
+            parts.insert(0, [last.title])
+        heads = [gap.join((*head, "")) for head in zip(*cells, strict=True)] or [""] * len(parts)
+        return [
+            (head if at == 0 else margin) + part
+            for head, those in zip(heads, parts, strict=True)
+            for at, part in enumerate(those)
+        ]
+    cells.append(_cells(last, widths[at_last], headers=headers, pad=last.align == "right"))
+    return [gap.join(line) for line in zip(*cells, strict=True)]
+
+
+def _is_prose(column: TextColumn) -> bool:
+    return (
+        column.align == "left"
+        and column.emphasis is None
+        and any(text.count(" ") > 2 for text in column.texts)
+    )
 
 
 def column_widths(columns: Sequence[TextColumn], *, headers: bool = True) -> list[int]:
@@ -113,25 +143,55 @@ def _cells(column: TextColumn, room: int, *, headers: bool, pad: bool) -> list[s
 
 
 def cut(text: str, room: int) -> str:
-    """`text` in at most `room` terminal columns, `…` where it was cut."""
+    """`text` in at most `room` terminal columns, `…` where it was cut: a sentence at its end, a
+    name in its middle, since names and IDs mostly differ at their ends."""
     if width(text) <= room:
         return text
-    used, kept = 1, 0
-    for character in text:
+    if room <= 0:
+        return ""
+    end = "" if " " in text else _kept(text[::-1], (room - 1) // 2)[::-1]
+    return _kept(text, room - 1 - width(end)) + "…" + end
+
+
+def _kept(text: str, room: int) -> str:
+    """As many of its first characters as fit."""
+    used = 0
+    for at, character in enumerate(text):
         used += width(character)
         if used > room:
+            return text[:at]
+    return text
+
+
+def _fit(columns: Sequence[TextColumn], widths: list[int], limit: int) -> tuple[list[int], str]:
+    """Widths and a gap that fit into `limit`; what is cut is taken from the widest texts."""
+    gaps = len(columns) - 1
+    for gap in (len(GAP), *_NARROW_GAPS):
+        if sum(widths) + gap * gaps <= limit:
+            return widths, " " * gap
+    wanted = list(widths)
+    if _is_prose(columns[-1]):
+        wanted[-1] = min(wanted[-1], max(_PROSE, width(columns[-1].title)))
+    for gap in _NARROW_GAPS:
+        room = limit - gap * gaps
+        fitted = _cut_to(columns, wanted, room, _WORD)
+        if sum(fitted) <= room:
             break
-        kept += 1
-    return text[:kept] + "…" if room > 0 else ""
+    else:
+        fitted = _cut_to(columns, wanted, room, _LEAST)
+    if _is_prose(columns[-1]):
+        fitted[-1] = max(fitted[-1], room - sum(fitted[:-1]))
+    return fitted, " " * gap
 
 
-def _fit(columns: Sequence[TextColumn], widths: list[int], limit: int) -> list[int]:
-    """Widths that fit into `limit`, taken from the widest texts; numbers are never cut."""
-    room = limit - len(GAP) * (len(columns) - 1)
+def _cut_to(columns: Sequence[TextColumn], widths: list[int], room: int, word: int) -> list[int]:
+    """Widths of at most `room` in all, if that can be; numbers, titles and words are not cut."""
     if sum(widths) <= room:
-        return widths
+        return list(widths)
     floors = [
-        found if column.align == "right" else min(found, max(width(column.title), _LEAST))
+        found
+        if column.align == "right" or found <= word
+        else min(found, max(width(column.title), _LEAST))
         for column, found in zip(columns, widths, strict=True)
     ]
     low, high = 0, max(widths)

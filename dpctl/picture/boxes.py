@@ -14,7 +14,7 @@ from dpctl.picture.facts import (
     memory_lines,
     policy_texts,
 )
-from dpctl.text import escape, width
+from dpctl.text import escape, width, wrapped
 
 WIDTH = 100
 """Of the whole picture, where nothing says how wide the page is."""
@@ -43,7 +43,7 @@ def picture_text(row: TopologyRow, *, columns: int = 0, complete: bool = False) 
     if row.containers:
         parts.append(_alignment(row.containers, columns))
     if row.notes:
-        notes = (_wrapped(f"* {escape(note)}", page, _INDENT) for note in row.notes)
+        notes = (wrapped(f"* {escape(note)}", page, _INDENT) for note in row.notes)
         parts.append([line for note in notes for line in note])
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
 
@@ -95,31 +95,8 @@ def _fields(lines: Iterable[Line], size: int, indent: str = "") -> Iterator[str]
         else:
             head = f"{label}  "
             hanging = _INDENT * (line.deeper + 2)
-        for text in _wrapped(head + line.value, room, hanging):
+        for text in wrapped(head + line.value, room, hanging):
             yield indent + text
-
-
-def _wrapped(text: str, size: int, hanging: str) -> Iterator[str]:
-    """Lines of at most `size` columns, cut at blanks where there are any."""
-    rest, lead = text, ""
-    while width(lead + rest) > size:
-        cut = _fitting(rest, size - len(lead))
-        blank = rest.rfind(" ", 1, cut + 1)
-        if blank <= 0 or not rest[:blank].strip():
-            blank = cut
-        yield (lead + rest[:blank]).rstrip()
-        rest, lead = rest[blank:].lstrip(), hanging
-    yield (lead + rest).rstrip()
-
-
-def _fitting(text: str, size: int) -> int:
-    """How many characters fit that many columns; at least one."""
-    used = 0
-    for at, character in enumerate(text):
-        used += width(character)
-        if used > size:
-            return max(at, 1)
-    return len(text)
 
 
 # -- alignment -------------------------------------------------------------------------------------

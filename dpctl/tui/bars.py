@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from dpctl.columns import age_text
 from dpctl.documents import rfc3339
-from dpctl.tui.frame import Line, Span, both_ends, cut, line, wrapped
+from dpctl.text import wrapped
+from dpctl.tui.frame import Line, Span, both_ends, cut, line
 from dpctl.tui.pages import PAGES, Page
 from dpctl.tui.plan import PlanPage
 from dpctl.tui.reader import Reader

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dpctl.model import Snapshot
+from dpctl.text import wrapped
 from dpctl.tui import bars, details
 from dpctl.tui.facts import Facts, Reading
-from dpctl.tui.frame import Line, Span, both_ends, fitted, line, wrapped
+from dpctl.tui.frame import Line, Span, both_ends, fitted, line
 from dpctl.tui.grid import Grid
 from dpctl.tui.keys import help_text
 from dpctl.tui.pages import PAGES, Page, Scope, find_page, page_names, why_empty

@@ -93,29 +93,3 @@ def both_ends(left: Iterable[Span], right: Iterable[Span], room: int) -> Line:
     ending = tuple(right)
     taken = sum(width(span.text) for span in ending)
     return (*fitted(left, max(room - taken - 2, 0)), Span("  "), *ending)
-
-
-def wrapped(text: str, room: int, hanging: str = "  ") -> list[str]:
-    """Lines of at most `room` columns, cut at blanks where there are any, never shortened."""
-    room = max(room, len(hanging) + 8)
-    lines: list[str] = []
-    rest, lead = text, ""
-    while len(rest) > room - len(lead) or width(rest) > room - len(lead):
-        fits = _fitting(rest, room - len(lead))
-        blank = rest.rfind(" ", 1, fits + 1)
-        if blank <= 0 or not rest[:blank].strip():
-            blank = fits
-        lines.append((lead + rest[:blank]).rstrip())
-        rest, lead = rest[blank:].lstrip(), hanging
-    lines.append((lead + rest).rstrip())
-    return lines
-
-
-def _fitting(text: str, room: int) -> int:
-    """How many characters fit that many columns; at least one."""
-    used = 0
-    for at, character in enumerate(text[: room + 1]):
-        used += width(character)
-        if used > room:
-            return max(at, 1)
-    return min(len(text), room)

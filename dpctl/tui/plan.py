@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from dpctl.columns import Column
 from dpctl.errors import DpctlError
 from dpctl.model.changes import Verdict
-from dpctl.tui.frame import Line, Span, line, wrapped
+from dpctl.text import wrapped
+from dpctl.tui.frame import Line, Span, line
 from dpctl.tui.grid import Grid
 from dpctl.tui.prompt import Prompt
 from dpctl.tui.proposal import Planner, Proposal, Result, Tell

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dpctl.text import escape, width
+from dpctl.text import escape, width, wrapped
 from dpctl.tui.facts import Facts
-from dpctl.tui.frame import Line, Span, wrapped
+from dpctl.tui.frame import Line, Span
 
 
 class Face(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpctl.text import width
-from dpctl.tui.frame import Span, both_ends, cut, fitted, wrapped
+from dpctl.text import width, wrapped
+from dpctl.tui.frame import Span, both_ends, cut, fitted
 
 HOSTILE = (
     "gpu\x1b[2J\x1b]0;owned\x07\n\u202eevil\udcff\x00",
