@@ -169,6 +169,7 @@ def test_terminated_pod_stays_in_the_checkpoint(bench: Bench) -> None:
         """,
     )
     assert_text(bench.dpctl("pods"), "", NOTHING)
+    assert_text(bench.dpctl("pods", "--failed"), "", NOTHING)  # it was not rejected
 
 
 def test_pod_of_the_same_name_again(bench: Bench) -> None:
