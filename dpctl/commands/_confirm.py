@@ -6,6 +6,8 @@ import sys
 
 from dpctl.errors import UsageError
 
+_LONGEST = 1000
+
 
 def confirm(question: str, yes: bool, *, only_show: str | None = "--dry-run=client") -> bool:
     """Whether to go on: y or yes, all else is no. `only_show`: the flag that changes nothing, for
@@ -18,8 +20,11 @@ def confirm(question: str, yes: bool, *, only_show: str | None = "--dry-run=clie
             "--yes does it without asking"
             + (f"; {only_show} only shows the plan" if only_show else ""),
         )
+    from dpctl.text import escape, shorten
+
+    # Names in it come from outside.
     # Not typer.confirm: readline's prompt puts a space into standard output, before the rows.
-    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.write(f"{escape(shorten(question, _LONGEST))} [y/N]: ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
