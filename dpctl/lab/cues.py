@@ -29,6 +29,10 @@ _LARGEST = 16 << 20
 _MOST_DEVICES = 200_000
 _LARGEST_NODE = 2**31
 _LONGEST_PAUSE = 7 * 86400.0
+_SHORTEST_ROUND = 0.1
+_LONGEST_QUOTED = 1 << 16
+_LARGEST_LIST = 64 << 20
+"""Characters of all IDs: sixteen times what a kubelet takes."""
 _DEVICE = re.compile(r"([^@!]*)(@[-\d,]*)?(!.*)?", re.DOTALL)
 _ENDPOINT = re.compile(r"[^/\0]{1,80}")
 _TEXTS = ("resource", "endpoint", "variable", "device_path", "cdi_kind", "allocate_error")
@@ -148,7 +152,10 @@ def _served(document: Mapping[str, Any]) -> Served:
     )
     cues = tuple(_cue(item) for item in document.get("cues", ()))
     about = _of(document, "about", str) if "about" in document else ""
-    return Served(spec, about, cues, bool(document.get("repeat", False)) and bool(cues))
+    repeat = "repeat" in document and _of(document, "repeat", bool) and bool(cues)
+    if repeat and sum(cue.after for cue in cues) < _SHORTEST_ROUND:
+        raise ValueError(f"repeat: a round of the cues takes less than {_SHORTEST_ROUND} seconds")
+    return Served(spec, about, cues, repeat)
 
 
 def check_endpoint(name: str) -> None:
@@ -158,9 +165,25 @@ def check_endpoint(name: str) -> None:
         raise UsageError(f"--endpoint: {bad}", "for example: --endpoint sample.sock")
 
 
+def check_resource(name: str) -> None:
+    """Raises UsageError for what cannot be sent; whether a kubelet takes it, it says itself."""
+    if not _is_utf8(name):
+        raise UsageError("--resource is no UTF-8", "for example: --resource sample.example/gpu")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _endpoint_problem(name: str) -> str | None:
     if not _ENDPOINT.fullmatch(name) or name in (".", ".."):
         return "endpoint is no file name of at most 80 characters"
+    if not _is_utf8(name):
+        return "endpoint is no UTF-8, which no kubelet could be told"
     if name in ("kubelet.sock", "kubelet_internal_checkpoint"):
         return f"endpoint {name} is the kubelet's own"
     return None
@@ -183,6 +206,8 @@ def _devices(document: Mapping[str, Any]) -> list[SampleDevice]:
     if not 0 <= count <= _MOST_DEVICES or not 0 <= numa <= 64 or replicas < 1:
         raise ValueError(f"count is at most {_MOST_DEVICES}, numa 64, replicas at least 1")
     pattern = _of(document, "id", str) if "id" in document else "device-{}"
+    if count * len(pattern) + sum(len(one.device_id) for one in found) > _LARGEST_LIST // replicas:
+        raise ValueError(f"the IDs have more than {_LARGEST_LIST >> 20} MiB")
     for number in range(count):
         nodes = (number * numa // count,) if numa else None
         found.append(SampleDevice(pattern.replace("{}", str(number)), nodes))
@@ -203,7 +228,7 @@ def _cue(item: Mapping[str, Any]) -> Cue:
         raise ValueError("after is not a number of seconds")
     if not 0 <= after <= _LONGEST_PAUSE:
         raise ValueError("after is not a number of seconds up to a week")
-    lines = tuple(str(line) for line in item["do"])
+    lines = tuple(str(line) for line in _of(item, "do", list))
     for line in lines:
         parse_cue(line)
     return Cue(float(after), lines)
@@ -211,7 +236,7 @@ def _cue(item: Mapping[str, Any]) -> Cue:
 
 def parse_cue(line: str) -> tuple[str, list[str]]:
     """A verb and its words. Raises ValueError for what is none."""
-    words = shlex.split(line)
+    words = _words(line)
     verb = words[0] if words else ""
     if verb not in VERBS:
         raise ValueError(f"cue {verb[:60]!r} is not one of {', '.join(VERBS)}")
@@ -227,6 +252,15 @@ def parse_cue(line: str) -> tuple[str, list[str]]:
     if verb == "exit" and rest and not (rest[0].isascii() and rest[0].isdigit()):
         raise ValueError(VERBS[verb])
     return verb, rest
+
+
+def _words(line: str) -> list[str]:
+    """As a shell takes them. `shlex` needs a minute for a word of 2 MiB: only where it must."""
+    if not any(mark in line for mark in "'\"\\"):
+        return re.findall(r"[^ \t\r\n]+", line)
+    if len(line) > _LONGEST_QUOTED:
+        raise ValueError(f"a line with quotes has at most {_LONGEST_QUOTED} characters")
+    return shlex.split(line)
 
 
 def as_json(devices: Sequence[SampleDevice]) -> list[Json]:

@@ -73,6 +73,11 @@ def test_cues() -> None:
         ('[[cues]]\nafter = -1\ndo = ["down"]', "not a number of seconds"),
         ('[[cues]]\nafter = true\ndo = ["down"]', "not a number of seconds"),
         ('[[cues]]\nafter = 1\ndo = ["shout"]', "'shout' is not one of"),
+        ('repeat = true\n[[cues]]\nafter = 0\ndo = ["state"]', "a round of the cues takes less"),
+        ("repeat = 1", "repeat is not true or false"),
+        ('[[cues]]\nafter = 1\ndo = "down"', "do is not a list"),
+        (f'count = 200000\nid = "{"x" * 1000}"', "more than 64 MiB"),
+        (f'devices = ["{"x" * 1000}"]\nreplicas = 100000', "more than 64 MiB"),
         ("a = = 1", "Invalid value"),
         ("mounts = [1]", "unpack"),
     ],
@@ -96,6 +101,14 @@ def test_without_a_resource() -> None:
 def test_no_cue(line: str) -> None:
     with pytest.raises(ValueError):
         parse_cue(line)
+
+
+def test_words_of_a_cue_are_those_of_a_shell() -> None:
+    assert parse_cue("remove\t'a b'  \"c\" d\\ e")[1] == ["a b", "c", "d e"]
+    assert parse_cue(" remove  a\tb#c\u00a0d ")[1] == ["a", "b#c\u00a0d"]
+    assert parse_cue("add " + "x" * (1 << 23))[1] == ["x" * (1 << 23)]
+    with pytest.raises(ValueError, match="a line with quotes"):
+        parse_cue("add '" + "x" * (1 << 23) + "'")
 
 
 def test_a_cue() -> None:
