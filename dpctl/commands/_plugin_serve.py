@@ -117,6 +117,8 @@ def serve(
     served = served._replace(spec=replace(served.spec, **given))  # type: ignore[arg-type]
     if endpoint is not None:
         cues.check_endpoint(endpoint)
+    if resource is not None:
+        cues.check_resource(resource)
     return _serve(common, served, control, force, yes, as_json=how.format == "json")
 
 
@@ -194,6 +196,12 @@ def _in_the_way(env: Env, resource: str, endpoint: str, force: bool) -> DpctlErr
 
     # A kubelet or a directory that is not there yet has nothing that could be harmed.
     snap: Snapshot = collect(env, _WANT, again=True)
+    entry = snap.directory.entry(endpoint) if snap.directory is not None else None
+    if entry is not None and entry.kind != "socket":
+        return NotAppliedError(
+            f"{endpoint} is there and is no socket: it is left alone",
+            "choose another name: --endpoint NAME",
+        )
     rows = [row for row in plugin_rows(snap) if row.directory == "device-plugins"]
     for row in rows:
         if row.endpoint == endpoint and row.state not in ("Dead", "Gone", "Unlinked"):

@@ -7,6 +7,7 @@ What a plugin can be told while it runs (`command`) is here, too; how that reach
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent import futures
@@ -41,12 +42,14 @@ class Runner:
         *,
         careful: bool = False,
     ) -> None:
-        """`tell`: hears of `serving`, `registered`, `refused`; `calls`: of every call. `careful`: a
-        socket that somebody else listens on is left to them."""
+        """`tell`: hears of `serving`, `registered`, `refused`; `calls`: of every call.
+        `careful`: of what has the socket's name only our own and a dead socket are taken away."""
         self.spec = spec
         self._careful = careful
         self._own: str | None = None
         """Identity of our socket file."""
+        self._left: list[grpc.Server] = []
+        """Lost their socket's name to somebody else: never stopped, as gRPC would unlink that."""
         self._registering: grpc.Channel | None = None
         self.plugin = DevicePlugin(spec, calls)
         self._directory = directory
@@ -73,8 +76,9 @@ class Runner:
                 if kubelet is not None and kubelet != self.registered_with and not self._down:
                     if self._server is not None and not self.spec.watch_kubelet:
                         return
-                    if self._careful and self._taken():
-                        self._refused(f"another plugin listens on {self.spec.endpoint}")
+                    taken = self._taken() if self._careful else None
+                    if taken is not None:
+                        self._refused(taken)
                     elif not self._stopping.is_set():
                         self.serve()
                         self.register(kubelet)
@@ -82,8 +86,7 @@ class Runner:
 
     def serve(self) -> None:
         """Serve on a new socket; an earlier one is closed first, as its file may be gone."""
-        if self._server is not None:
-            self._server.stop(0).wait()
+        self._close(None)
         path = self._directory / self.spec.endpoint
         path.unlink(missing_ok=True)
         server = grpc.server(
@@ -92,15 +95,15 @@ class Runner:
         rpc.add_DevicePluginServicer_to_server(self.plugin, server)  # type: ignore[no-untyped-call]
         if self.spec.serve_info:
             Info.add(server, self.spec)
-        server.add_insecure_port(f"unix:{quote(str(path))}")
+        server.add_insecure_port(f"unix:{quote(os.fsencode(path))}")
         server.start()
         self._server = server
-        self._own = sockets.identity(path)
+        self._own = sockets.identity(path, follow=False)
         self._tell({"event": "serving"})
 
     def register(self, kubelet: str | None = None) -> None:
         """Register on kubelet.sock; an error is told and kept."""
-        target = f"unix:{quote(str(self._directory / 'kubelet.sock'))}"
+        target = f"unix:{quote(os.fsencode(self._directory / 'kubelet.sock'))}"
         options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
         try:
             with grpc.insecure_channel(target, options) as channel:
@@ -119,6 +122,10 @@ class Runner:
                 self.refused_by = kubelet
             self._refused(str(error.details()))
             return
+        except ValueError:
+            if not self._stopping.is_set():
+                raise
+            return  # `stop` closed the channel before the call
         finally:
             self._registering = None
         self.error = None
@@ -138,12 +145,25 @@ class Runner:
         """No longer there: as a plugin that ended, in a process that goes on."""
         with self._lock:
             self._down = True
-            if self._server is not None:
-                self._server.stop(0).wait(1)
-                self._server = None
+            self._close(1)
             path = self._directory / self.spec.endpoint
-            if not self._careful or sockets.identity(path) in (None, self._own):
+            if not self._careful or self._is_own(path):
                 path.unlink(missing_ok=True)
+
+    def _close(self, timeout: float | None) -> None:
+        """No longer served. Stopping, gRPC unlinks whatever socket has the name by now."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        path = self._directory / self.spec.endpoint
+        if self._careful and sockets.is_socket(path) and not self._is_own(path):
+            self._left.append(server)
+            self.plugin.end_streams()
+        else:
+            server.stop(0).wait(timeout)
+
+    def _is_own(self, path: Path) -> bool:
+        return self._own is not None and sockets.identity(path, follow=False) == self._own
 
     def bring_up(self) -> None:
         """Serve and register again."""
@@ -153,12 +173,18 @@ class Runner:
 
     def _refused(self, why: str) -> None:
         self.error = why
-        self._tell({"event": "refused", "error": why})
+        if not self._stopping.is_set():
+            self._tell({"event": "refused", "error": why})
 
-    def _taken(self) -> bool:
-        """Whether somebody else listens on the socket's name."""
-        path = self._directory / self.spec.endpoint
-        return sockets.identity(path) not in (None, self._own) and sockets.answers(path)
+    def _taken(self) -> str | None:
+        """What of somebody else has the socket's name; None: nothing but a dead socket."""
+        path, name = self._directory / self.spec.endpoint, self.spec.endpoint
+        gone = sockets.identity(path, follow=False) is None
+        if gone or self._is_own(path) or sockets.is_dead(path):
+            return None
+        if sockets.is_socket(path):
+            return f"another plugin listens on {name}"
+        return f"{name} is there and is no socket: it is left alone"
 
     def _kubelet_socket(self) -> str | None:
         return sockets.identity(self._directory / "kubelet.sock")

@@ -196,7 +196,8 @@ class DevicePlugin(rpc.DevicePluginServicer):
             ],
             annotations=dict(spec.annotations),
         )
-        paths = [spec.device_path.format(known.index(i)) for i in ids] if spec.device_path else []
+        pattern = spec.device_path
+        paths = [pattern.replace("{}", str(known.index(i))) for i in ids] if pattern else []
         for path in dict.fromkeys(paths):
             answer.devices.add(container_path=path, host_path=path, permissions="rw")
         if spec.cdi_kind:

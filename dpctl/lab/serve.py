@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import socket
-import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -143,6 +142,11 @@ class Server:
             self._tell({"event": "cue", "line": line})
         return value
 
+    def _too_long(self) -> str:
+        why = f"a line of more than {_LONGEST_LINE} bytes"
+        self._tell({"event": "cue", "line": "", "error": why})
+        return f"error: {why}"
+
     def _act(self, verb: str, words: list[str]) -> Any:
         command, plugin = self.runner.command, self.runner.plugin
         if verb == "health":
@@ -178,17 +182,24 @@ class Server:
         if control is None:
             yield
         elif control == STDIN:
+            if sys.stdin is None:
+                raise UsageError(
+                    "--control -: standard input is closed", "--control FILE makes a socket"
+                )
             target, stream = self._obey, sys.stdin.buffer
             threading.Thread(target=target, args=(stream, None), daemon=True).start()
             yield
         else:
-            listener = _listen(Path(control))
+            path = Path(control)
+            listener = _listen(path)
+            own = sockets.identity(path, follow=False)
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
             try:
                 yield
             finally:
                 listener.close()
-                Path(control).unlink(missing_ok=True)
+                if sockets.identity(path, follow=False) == own:  # not what another has put there
+                    path.unlink(missing_ok=True)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -199,17 +210,21 @@ class Server:
             threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
 
     def _converse(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rwb") as made:
+        # Who leaves without reading the answers breaks the pipe, at the latest on closing.
+        with contextlib.suppress(OSError), connection, connection.makefile("rwb") as made:
             stream = cast(IO[bytes], made)
             self._obey(stream, stream)
 
     def _obey(self, lines: IO[bytes], answers: IO[bytes] | None) -> None:
         """A cue a line; the answer is `ok`, a line of JSON, or `error: …`."""
-        while line := lines.readline(_LONGEST_LINE):
-            text = line.decode("utf-8", "replace").strip()
-            if not text or text.startswith("#"):
-                continue
-            answer = "\n".join(VERBS.values()) if text == "help" else _answer(self.cue(text))
+        for line in _lines(lines):
+            if line is None:
+                text, answer = "", self._too_long()
+            else:
+                text = line.decode("utf-8", "replace").strip()
+                if not text or text.startswith("#"):
+                    continue
+                answer = "\n".join(VERBS.values()) if text == "help" else _answer(self.cue(text))
             if answers is None:
                 if text in ("help", "state"):
                     self._tell({"event": "answer", "text": answer})
@@ -219,6 +234,19 @@ class Server:
                 answers.flush()
             except OSError:
                 return
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
+    """Line by line; None for one that is too long, of which nothing is kept: its rest is no line
+    of its own. Who cannot be read any more has ended."""
+    with contextlib.suppress(OSError):
+        while line := stream.readline(_LONGEST_LINE + 1):
+            if len(line) <= _LONGEST_LINE:
+                yield line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(_LONGEST_LINE)
+            yield None
 
 
 def _answer(value: Any) -> str:
@@ -235,7 +263,7 @@ def _listen(path: Path) -> socket.socket:
         raise UsageError(
             f"--control: a socket's path has at most {_SOCKET_PATH} bytes", "choose a shorter one"
         )
-    if _is_dead(path):
+    if sockets.is_dead(path):  # an earlier run left it
         path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -256,11 +284,3 @@ def _listen(path: Path) -> socket.socket:
         os.umask(before)
     listener.listen(16)
     return listener
-
-
-def _is_dead(path: Path) -> bool:
-    """A socket file that an earlier run left."""
-    try:
-        return stat.S_ISSOCK(path.lstat().st_mode) and not sockets.answers(path)
-    except OSError:
-        return False

@@ -119,12 +119,20 @@ def test_serve(new_lab: Callable[..., Lab]) -> None:
         (("gpus", "--endpoint", "vendor-gpu.sock", "--yes"), 6, "another plugin's socket"),
         (("gpus", "--endpoint", "kubelet.sock", "--yes"), 2, "the kubelet's own"),
         (("gpus", "--endpoint", "../x", "--yes"), 2, "no file name"),
+        (("gpus", "--endpoint", "\udcff", "--yes"), 2, "endpoint is no UTF-8"),
+        (("gpus", "--resource", "a.b/\udcff", "--yes"), 2, "--resource is no UTF-8"),
+        (("gpus", "--endpoint", "kubelet.pid", "--yes"), 6, "no socket: it is left alone"),
         (("nosuch", "--yes"), 2, "no scenario"),
         (("./nosuch.toml", "--yes"), 3, "cannot be read"),
         ((), 2, "which scenario?"),
     ],
 )
-def test_what_is_not_served(lab: Lab, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_what_is_not_served(
+    new_lab: Callable[..., Lab], lab: Lab, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    if "kubelet.pid" in arguments:
+        lab = new_lab(scenario="empty")
+        (lab.device_plugins / "kubelet.pid").write_text("1")
     found = run(lab, "serve", *arguments)
     assert (found.code, found.out) == (code, "")
     assert words in found.err
