@@ -54,16 +54,20 @@ def wrapped(text: str, room: int, hanging: str = "  ") -> list[str]:
     """Lines of at most `room` columns, cut at blanks where there are any, never shortened."""
     room = max(room, len(hanging) + 4)
     lines: list[str] = []
-    rest, lead = text, ""
-    while len(rest) > room - len(lead) or width(rest) > room - len(lead):
-        fits = _fitting(rest, room - len(lead))
-        blank = rest.rfind(" ", 1, fits + 1)
-        if blank <= 0 or not rest[:blank].strip():
+    at, lead = 0, ""
+    while True:
+        space = room - len(lead)
+        piece = text[at : at + space + 1]  # an ID may have megabytes: never all of the rest
+        if len(piece) <= space and width(piece) <= space:
+            return [*lines, (lead + piece).rstrip()]
+        fits = _fitting(piece, space)
+        blank = piece.rfind(" ", 1, fits + 1)
+        if blank <= 0 or not piece[:blank].strip():
             blank = fits
-        lines.append((lead + rest[:blank]).rstrip())
-        rest, lead = rest[blank:].lstrip(), hanging
-    lines.append((lead + rest).rstrip())
-    return lines
+        lines.append((lead + piece[:blank]).rstrip())
+        at, lead = at + blank, hanging
+        while text[at : at + 1].isspace():
+            at += 1
 
 
 def _fitting(text: str, room: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,3 +63,21 @@ def test_wrapping_loses_nothing_but_blanks(text: str, room: int) -> None:
     lines = wrapped(text, room)
     assert all(width(line) <= max(room, 10) for line in lines if line.isascii())
     assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_a_text_of_megabytes_is_wrapped_piece_by_piece() -> None:
+    copied = 0
+
+    class Counted(str):
+        def __getitem__(self, key: Any) -> str:
+            nonlocal copied
+            found = Counted(str.__getitem__(self, key))
+            copied += len(found)
+            return found
+
+        def lstrip(self, *characters: Any) -> str:
+            return Counted(str.lstrip(self, *characters))
+
+    lines = wrapped(Counted("gpu-é " * 20_000), 76)
+    assert len(lines) == 20_000 // 12 + 1
+    assert copied < 20 * 120_000
