@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dpctl.columns import age_text
 from dpctl.documents import rfc3339
 from dpctl.text import wrapped
-from dpctl.tui.frame import Line, Span, both_ends, cut, line
+from dpctl.tui.frame import Line, Span, both_ends, cut, line, safe
 from dpctl.tui.pages import PAGES, Page
 from dpctl.tui.plan import PlanPage
 from dpctl.tui.reader import Reader
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 DETAIL = 2
 """Lines below a table for what its chosen row has no room for."""
 _PATIENCE = 4.0
+_BESIDE = 23
+"""Columns of the second line that the node's name leaves to the others."""
+_LEAST_NAME = 8
 
 
 def tabs(here: Page) -> Line:
@@ -52,22 +55,29 @@ def crumbs(sheets: Sequence[Sheet], show_filter: bool) -> Line:
     return tuple(spans)
 
 
-def age(board: Dashboard, now: float) -> Line:
-    """Whose data, and how old: at any time, on every page."""
-    facts, options = board.facts, board.options
-    node = facts.snapshot.node.name if facts and facts.snapshot.node else options.node
+def age(board: Dashboard, now: float, room: int) -> Line:
+    """Whose data, and how old: at any time, on every page. A long name of the node is cut."""
+    facts = board.facts
+    node = facts.snapshot.node.name if facts and facts.snapshot.node else board.options.node
+    said = _how_old(board, now)
+    shown = cut(safe(node), max(room - len(said.text) - _BESIDE, _LEAST_NAME))
+    return line(f"{shown}  ", said, " ")
+
+
+def _how_old(board: Dashboard, now: float) -> Span:
+    facts = board.facts
     if facts is None:
-        return line(f"{node}  ", Span("no data yet", "strong"), " ")
-    if not options.live:
+        return Span("no data yet", "strong")
+    if not board.options.live:
         at = rfc3339(facts.snapshot.collected_at)
         text = f"captured {at.partition('.')[0].rstrip('Z')}Z" if at else "captured, unknown when"
-        return line(f"{node}  ", Span(text, "strong"), " ")
+        return Span(text, "strong")
     old = max(now - facts.reading.began, 0.0)
     text = f"data {age_text(old)} old"
     if is_old(board, now):
-        return line(f"{node}  ", Span(f"! {text}", "bad"), " ")
+        return Span(f"! {text}", "bad")
     pause = f" (read every {age_text(board.interval)})" if board.interval else ""
-    return line(f"{node}  ", Span(f"{text}{pause}", "strong"), " ")
+    return Span(f"{text}{pause}", "strong")
 
 
 def is_old(board: Dashboard, now: float) -> bool:

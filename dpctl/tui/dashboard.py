@@ -256,7 +256,9 @@ class Dashboard:
             shown = self._body(room, body)
             found = [
                 bars.tabs(self.page),
-                both_ends(bars.crumbs(self.sheets, self.prompt is None), bars.age(self, now), room),
+                both_ends(
+                    bars.crumbs(self.sheets, self.prompt is None), bars.age(self, now, room), room
+                ),
                 bars.notice(self, now),
                 *shown,
                 *[()] * (body - len(shown)),

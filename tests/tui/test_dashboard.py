@@ -210,6 +210,19 @@ def test_the_age_is_on_every_screen(page: str, keys: tuple[str, ...]) -> None:
     assert "data 3s old" in text(made, now=3.2)
 
 
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("name", ["n" * 253, "\x1b[2J" * 60, "節" * 80])
+def test_a_long_name_of_the_node_leaves_room_for_the_age(name: str, columns: int) -> None:
+    found = reading()
+    node = found.snapshot.node
+    assert node is not None
+    snapshot = found.snapshot._replace(node=node._replace(name=name))
+    made = live(Facts(found.reading._replace(snapshot=snapshot)))
+    assert "data 3s old" in text(made, columns, now=3.2)
+    before = Dashboard(Options(name), "resources")
+    assert "no data yet" in text(before, columns)
+
+
 def test_a_hung_source_makes_the_data_old() -> None:
     made = live(reading())
     assert "! data 34s old" in text(made, now=34)
