@@ -53,7 +53,11 @@ class Poller(threading.Thread):
             # The first one also loads what reads (grpc and all): that is not what a round costs.
             pause = self._interval if first else stretched(self._interval, spent)
             first = False
-            self._post(found, 0.0 if pause <= self._interval else pause)
+            try:
+                self._post(found, 0.0 if pause <= self._interval else pause)
+            except Exception as error:  # so does one of making rows, which `post` does
+                self._ended = True
+                self._post(error, 0.0)
             if self._ended:
                 return
             self._wake.wait(max(began + pause - time.monotonic(), 0.05))

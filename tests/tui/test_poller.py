@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -64,5 +65,20 @@ def test_one_that_hangs_is_left_behind() -> None:
     poller.stop()
     assert posted.empty()
     hold.set()
+    poller.join(60)
+    assert not poller.is_alive()
+
+
+def test_a_defect_in_making_rows_is_posted_too() -> None:
+    posted: queue.Queue[Any] = queue.Queue()
+
+    def post(found: Reading | Exception, pause: float) -> None:
+        if isinstance(found, Reading):
+            raise ZeroDivisionError
+        posted.put((found, pause))
+
+    poller = Poller(lambda: Reading(SNAPSHOT, 0.0, 0.0), post, 3600.0)
+    poller.start()
+    assert isinstance(posted.get(timeout=60)[0], ZeroDivisionError)
     poller.join(60)
     assert not poller.is_alive()
