@@ -63,7 +63,8 @@ def _keys(common: Common, wanted: Removal) -> Proposal:
         rows = change_rows(plan, done.outcomes, done.undo_file)
         return Result(rows, _key_words(plan, rows), all(o.outcome in _FINE for o in done.outcomes))
 
-    return Proposal(CHANGES, change_rows(plan), plan.notes, question, plan.node, carry_out)
+    left = "dpctl node shows how things stand; dpctl node undo puts back what went"
+    return Proposal(CHANGES, change_rows(plan), plan.notes, question, plan.node, carry_out, left)
 
 
 def _key_words(plan: ChangePlan, rows: tuple[object, ...]) -> str:
@@ -103,7 +104,8 @@ def _sockets(env: Env) -> Proposal:
         said = f"{gone} of {len(done)} socket files pruned"
         return Result([*others, *done], said, gone == len(done))
 
-    return Proposal(SOCKET_CHANGES, rows, (), question, "prune", carry_out)
+    left = "dpctl plugins shows how things stand; dpctl plugins prune goes on"
+    return Proposal(SOCKET_CHANGES, rows, (), question, "prune", carry_out, left)
 
 
 # -- rejected pods ---------------------------------------------------------------------------------
@@ -146,4 +148,6 @@ def _pods(env: Env) -> Proposal:
         said = f"{gone} of {len(rows)} pods deleted{why}"
         return Result([*done, *rows[len(done) :]], said, gone == len(rows))
 
-    return Proposal(POD_CHANGES, rows, (), f"Delete {what}?" if rows else None, "delete", carry_out)
+    question = f"Delete {what}?" if rows else None
+    left = "dpctl pods prune --failed --dry-run shows what is left"
+    return Proposal(POD_CHANGES, rows, (), question, "delete", carry_out, left)

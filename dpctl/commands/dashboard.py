@@ -131,9 +131,9 @@ def _run(
         app = DashboardApp(board, reader(env), interval or _INTERVAL, color=color)
         app.mounted = curtain.lift
         code = app.run(mouse=False)
+    _say_what_was_left(board.at_work)
     if app.crash is not None:
         raise app.crash
-    _say_what_was_left(board.at_work)
     return code if code is not None else ExitCode.OK
 
 
@@ -249,7 +249,7 @@ def _check_textual() -> None:
 
 
 def _say_what_was_left(left: object) -> None:
-    """After q in the middle of a change: what is known of it."""
+    """After an end in the middle of a change: what is known of it."""
     from dpctl import streams
     from dpctl.tui.plan import PlanPage
 
@@ -257,5 +257,5 @@ def _say_what_was_left(left: object) -> None:
         said = "; ".join(left.said)
         streams.warn(
             f"{left.title} was still at work when you left{f' ({said})' if said else ''}",
-            "dpctl node shows how things stand; dpctl node undo puts back what went",
+            left.proposal.if_left if left.proposal is not None else None,
         )

@@ -34,6 +34,8 @@ class Proposal(NamedTuple):
     """What a person types to agree."""
     carry_out: Callable[[Tell], Result]
     """Raises DpctlError: then nothing was changed, or the error says what is not known."""
+    if_left: str = ""
+    """What to type when a person has left in the middle of it."""
 
 
 Planner = Callable[[], Proposal]
