@@ -87,7 +87,7 @@ def allocate(
     if row.refused is not None:
         streams.warn(
             f"a kubelet would refuse a pod over this answer: {row.refused}",
-            "the plugin must answer for each container of the request",
+            "the plugin must answer for each container of the request, with texts in UTF-8",
         )
     return ExitCode.FOUND if row.problems or row.refused else ExitCode.OK
 

@@ -38,9 +38,15 @@ def allocation_row(
         answer=answer,
         cdi=asked,
         pre_started=pre_started,
-        refused=None if given.containers else "no containers return in allocation response",
+        refused=_refused(given),
         problems=tuple(_problems(answer, asked)),
     )
+
+
+def _refused(given: AllocateAnswer) -> str | None:
+    if not given.sound:
+        return "a text in it is no UTF-8, so that it cannot be decoded"
+    return None if given.containers else "no containers return in allocation response"
 
 
 def _problems(answer: PluginAnswer | None, cdi: Iterable[AskedCdi]) -> Iterator[str]:

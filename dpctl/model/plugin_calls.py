@@ -28,3 +28,5 @@ class AllocateAnswer(NamedTuple):
     containers: tuple[AllocResponse, ...]
     """The kubelet uses the first one alone, and refuses an answer without (kubelet-facts §6.2)."""
     raw: bytes
+    sound: bool = True
+    """False: a kubelet cannot decode it, as a text in it is no UTF-8."""

@@ -121,12 +121,21 @@ def encode_allocate(ids: Sequence[str]) -> bytes:
 
 
 def parse_allocate_binpb(data: bytes) -> AllocateAnswer:
-    """Raises BadDataError."""
+    """Texts that are no UTF-8 are decoded all the same (lone surrogates), and the answer marked.
+    Raises BadDataError for what is no message at all."""
+    from google.protobuf.message import DecodeError
+
+    from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2 as pb
+
     try:
         parts = [value for number, value in fields(data) if number == 1]
     except BadDataError as e:
         raise _undecodable("Allocate", data, e.message) from e
     found = tuple(decode_alloc_response(part) for part in parts if isinstance(part, bytes))
+    try:
+        pb.AllocateResponse.FromString(data)
+    except DecodeError:
+        return AllocateAnswer(found, data, sound=False)
     return AllocateAnswer(found, data)
 
 

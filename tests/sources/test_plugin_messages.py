@@ -92,6 +92,10 @@ def test_allocate() -> None:
     found = messages.parse_allocate_binpb(sent.SerializeToString())
     assert [dict(c.envs) for c in found.containers] == [{"A": "1"}, {}]
     assert found.containers[0].device_specs == (("/dev/x", "/dev/y", "rw"),)
+    assert found.sound
     assert messages.parse_allocate_binpb(b"").containers == ()
+    broken = messages.parse_allocate_binpb(b"\x0a\x08\x0a\x06\x0a\x01\xff\x12\x01\xfe")
+    assert not broken.sound
+    assert dict(broken.containers[0].envs) == {"\udcff": "\udcfe"}
     with pytest.raises(BadDataError, match="Allocate"):
         messages.parse_allocate_binpb(b"\x0a\xff")
