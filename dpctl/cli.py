@@ -150,10 +150,27 @@ def _run(arguments: list[str], program: str) -> int:
         return streams.report_crash(error)
 
 
+_CHANGING = ("node", "plugins", "pods")
+_DRY_RUN = ("none", "client", "server")
+
+
+def dry_runs(arguments: Sequence[str]) -> list[str]:
+    """`--dry-run` alone is `--dry-run=client`: people type it both ways, and half asleep."""
+    if not arguments or arguments[0] not in _CHANGING:
+        return list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [
+        "--dry-run=client"
+        if word == "--dry-run" and at < end and [*arguments, ""][at + 1] not in _DRY_RUN
+        else word
+        for at, word in enumerate(arguments)
+    ]
+
+
 def _dispatch(arguments: list[str], program: str) -> int:
     command = root()
     try:
-        with command.make_context(program, arguments) as context:
+        with command.make_context(program, dry_runs(arguments)) as context:
             result = command.invoke(context)
     except typer.Exit as leave:
         return leave.exit_code

@@ -367,10 +367,7 @@ def test_lines_longer_than_the_terminal_do_not_wrap() -> None:
     screen = on_screen(1, "no_trunc=True", columns=20)
     assert screen.frames[0][2] == "NAME    HEALTH      "
     assert screen.frames[0][3] == "gpu-0   Unhealthy   "
-    assert (
-        on_screen(1, "", columns=40).frames[0][3]
-        == "gpu-0 Unhe…thy 0        0 4        no   "
-    )
+    assert on_screen(1, "", columns=40).frames[0][3] == "gpu-0 Unhe…thy 0        0 4        no   "
 
 
 def test_nothing_to_show() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dpctl.errors import ExitCode
 from dpctl.inventory.devices import Devices
+from dpctl.inventory.sockets import Listener
 from dpctl.model import Snapshot, Source
 from dpctl.quantity import count
 
@@ -21,7 +22,8 @@ class Evidence(NamedTuple):
     here: bool
     """This is the Node's machine (by boot ID), whether its evidence is whole or not."""
     unclaimed: tuple[str, ...]
-    """Live listeners whose resource is not known for sure: one of them may serve any key."""
+    """Live listeners whose resource is not known for sure: one of them may serve any key. Each as
+    `NAME (process PID COMMAND)`."""
 
     @property
     def local(self) -> bool:
@@ -43,17 +45,17 @@ def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
     connections, node = joined.connections, snap.node
     if not connections.facts.trusted or node is None:
         return ()
-    found = [x.endpoint for x in connections.unclaimed()]
+    found = list(connections.unclaimed())
     sure: set[str] = set()
-    open_: list[str] = []
+    open_: list[Listener] = []
     for key, listener in connections.listener.items():
         service = connections.services.get(key)
         if service is not None and service.proof in ("info", "process"):
             sure.add(service.resource)
         elif listener.connected:
-            open_.append(listener.endpoint)
+            open_.append(listener)
         elif service is not None and service.proof == "name":
-            found.append(listener.endpoint)
+            found.append(listener)
     # As many connected sockets as names that the Node shows to be alive: then it is those.
     alive = [
         name
@@ -64,7 +66,18 @@ def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
         < len(set(snap.checkpoint.registered[name] if snap.checkpoint else ()))
         == count(node.allocatable.get(name))
     ]
-    return (*found, *(open_ if len(open_) > len(alive) else ()))
+    doubtful = (*found, *(open_ if len(open_) > len(alive) else ()))
+    return tuple(dict.fromkeys(_described(snap, listener) for listener in doubtful))
+
+
+def _described(snap: Snapshot, listener: Listener) -> str:
+    """So that it can be found: its file in the directory, else what it was bound as; and whose."""
+    socket = listener.socket
+    name = listener.endpoint if listener.certain else socket.name or listener.endpoint
+    if socket.pid is None:
+        return name
+    process = (snap.processes or {}).get(socket.pid)
+    return f"{name} (process {socket.pid}{f' {process.command}' if process else ''})"
 
 
 def _missing(snap: Snapshot, joined: Devices) -> tuple[str | None, str | None]:

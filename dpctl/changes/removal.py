@@ -185,7 +185,7 @@ class _Planner:
             return (
                 Verdict.REFUSE,
                 f"a plugin listens on {where}, and which resource it serves is not known for sure",
-                "restart that plugin so that it registers anew, or stop it: dpctl plugins",
+                "restart that plugin so that it registers anew, or stop it: dpctl plugins --all",
                 False,
             )
         why = [summary(found, state)]

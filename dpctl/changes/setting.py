@@ -144,7 +144,7 @@ def _verdict(
         return Verdict.REFUSE, words, evidence.hint
     if evidence.unclaimed:
         words = f"which resource {', '.join(evidence.unclaimed[:3])} serves is not known for sure"
-        return Verdict.REFUSE, words, "restart that plugin, or stop it: dpctl plugins"
+        return Verdict.REFUSE, words, "restart that plugin, or stop it: dpctl plugins --all"
     if count > 0 and not zero:
         words = "it is a left-over of the kubelet above 0, and nobody behind it"
         return Verdict.REFUSE, words, f"remove it first: dpctl node remove {resource}"

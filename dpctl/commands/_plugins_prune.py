@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dpctl import streams
+from dpctl.commands._change_options import DryRun, Yes, check_dry_run
 from dpctl.commands._confirm import confirm
 from dpctl.errors import ExitCode, UsageError
 from dpctl.model import Source
@@ -36,10 +37,8 @@ def prune(
         list[str] | None,
         typer.Argument(metavar="[ENDPOINT]...", help="Socket names or globs; none: all."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; remove nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = "none",
+    yes: Yes = False,
 ) -> int | None:
     """Remove the socket files of device-plugins/ that nobody listens on.
 
@@ -58,6 +57,7 @@ def prune(
     from dpctl.env import find_env
     from dpctl.views.leftovers import SOCKET_CHANGES
 
+    check_dry_run(dry_run)
     options = common.output
     env = find_env(common.settings)
     if not env.live:
@@ -71,9 +71,9 @@ def prune(
     todo = [row for row in rows if row.verdict is Verdict.CHANGE]
     refused = any(row.verdict is Verdict.REFUSE for row in rows)
     envelope = Envelope.of(snap)
-    if dry_run or not todo or options.is_table:
+    if dry_run != "none" or not todo or options.is_table:
         output.write(rows, SOCKET_CHANGES, options=options, snapshot_meta=envelope)
-    if dry_run or not todo:
+    if dry_run != "none" or not todo:
         if not todo:
             streams.say("note", "nothing to remove")
         return ExitCode.NOT_APPLIED if refused else ExitCode.OK

@@ -158,7 +158,10 @@ def kind_of(parameter: Any, context: Context) -> str:
     choices = getattr(parameter.type, "choices", None)
     if choices:
         return "words:" + " ".join(str(choice) for choice in choices)
-    word = re.search(r"[A-Z][A-Z-]*", _metavar(parameter, context))
+    metavar = _metavar(parameter, context)
+    if "|" in metavar and metavar.islower():
+        return "words:" + metavar.replace("|", " ")
+    word = re.search(r"[A-Z][A-Z-]*", metavar)
     kind = KINDS.get(word.group() if word else "", FREE)
     if word and word.group() == "FORMAT" and isinstance(context.command, Leaf):
         return " ".join((kind, *context.command.declared.formats))

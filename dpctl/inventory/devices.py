@@ -142,6 +142,8 @@ class Devices:
 
     def numa_counts(self, resource: str) -> dict[str, int] | None:
         """NUMA node (as text: a JSON key) to devices; empty: none has topology; None: unknown.
+        Without the kubelet's list only devices that pods hold are known: a count of them would be
+        taken for all.
 
         While connected, of those devices only that the total counts: not what a pod still holds
         and the plugin no longer lists.
@@ -155,6 +157,8 @@ class Devices:
                 known = True
                 for numa_node in self._numa[resource, device_id] or ():
                     counts[numa_node] = counts.get(numa_node, 0) + 1
+            elif self.snap.allocatable is None:
+                return None
         if not known and self._ids.get(resource):
             return None
         return {str(numa_node): counts[numa_node] for numa_node in sorted(counts)}

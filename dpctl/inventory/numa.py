@@ -316,6 +316,11 @@ def _notes(
         )
     if len(nodes) == 1:
         yield "one NUMA node: everything is aligned (a hypervisor may hide the real ones)"
+    elif any(not device.numa_known for device in elsewhere):
+        yield (
+            "on which NUMA node devices are is not known of all: the kubelet's list of them "
+            "(GetAllocatableResources) was not read, or does not have them"
+        )
     elif elsewhere and not any(node.devices for node in nodes):
         yield (
             "no device has a NUMA node: its plugin does not tell, or a hypervisor hides it; the "

@@ -13,6 +13,7 @@ from dpctl.picture.facts import (
     distance_line,
     memory_lines,
     policy_texts,
+    without_box,
 )
 from dpctl.text import escape, width, wrapped
 
@@ -37,9 +38,9 @@ def picture_text(row: TopologyRow, *, columns: int = 0, complete: bool = False) 
     parts = [list(_policies(row))]
     for at in range(0, len(boxes), count):
         parts.append(_beside(boxes[at : at + count], size))
-    if row.devices_elsewhere:
-        lines = device_lines(row.devices_elsewhere, most=most)
-        parts.append(["Devices without a NUMA node:", *_fields(lines, page, _INDENT)])
+    for title, devices in without_box(row):
+        lines = device_lines(devices, most=most)
+        parts.append([f"{title}:", *_fields(lines, page, _INDENT)])
     if row.containers:
         parts.append(_alignment(row.containers, columns))
     if row.notes:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dpctl import cpuset
 from dpctl.inventory.rows import DeviceState
-from dpctl.inventory.topology_rows import MemoryUse, NumaDevice, NumaRow, PolicyRow
+from dpctl.inventory.topology_rows import MemoryUse, NumaDevice, NumaRow, PolicyRow, TopologyRow
 from dpctl.quantity import size_text
 from dpctl.text import escape, natural_key
 
@@ -59,6 +59,17 @@ def _pinned(use: MemoryUse) -> Iterator[Line]:
     pinned = use.allocatable - use.free
     what = f"{name}{size_text(pinned)} of {size_text(use.allocatable)}"
     yield Line("pinned", ", ".join((what, *map(escape, use.holders))), True)
+
+
+def without_box(row: TopologyRow) -> Iterator[tuple[str, list[NumaDevice]]]:
+    """Devices that no NUMA node's box has, and why: having none is not the same as unknown."""
+    for title, known in (
+        ("Devices without a NUMA node", True),
+        ("Devices whose NUMA node is not known", False),
+    ):
+        devices = [device for device in row.devices_elsewhere if device.numa_known is known]
+        if devices:
+            yield title, devices
 
 
 def device_lines(devices: Iterable[NumaDevice], *, most: int = MOST_DEVICES) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from html import escape as xml_escape
 from dpctl import cpuset
 from dpctl.inventory.rows import DeviceState
 from dpctl.inventory.topology_rows import NumaDevice, NumaRow, TopologyRow
-from dpctl.picture.facts import MOST_DEVICES, holder_text, policy_texts
+from dpctl.picture.facts import MOST_DEVICES, holder_text, policy_texts, without_box
 from dpctl.quantity import size_text
 from dpctl.text import escape, shorten
 
@@ -76,8 +76,7 @@ def picture_svg(row: TopologyRow) -> str:
     head = _head(row)
     parts, y = [head.placed(_MARGIN, _MARGIN, head.y + _MARGIN)], head.y + 3 * _MARGIN
     panels = [_node(node, width) for node in row.numa_nodes]
-    if row.devices_elsewhere:
-        panels.append(_elsewhere(row.devices_elsewhere, width))
+    panels.extend(_elsewhere(title, devices, width) for title, devices in without_box(row))
     for at in range(0, len(panels), count):
         beside = panels[at : at + count]
         height = max(panel.y for panel in beside) + _MARGIN
@@ -133,9 +132,9 @@ def _node(row: NumaRow, width: int) -> _Panel:
     return panel
 
 
-def _elsewhere(devices: Sequence[NumaDevice], width: int) -> _Panel:
+def _elsewhere(title: str, devices: Sequence[NumaDevice], width: int) -> _Panel:
     panel = _Panel(width)
-    panel.text("Without a NUMA node", bold=True)
+    panel.text(title, bold=True)
     _devices(panel, devices)
     return panel
 

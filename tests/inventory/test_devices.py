@@ -169,8 +169,11 @@ class TestHeldButNotHealthy:
         assert devices(self.snap("3"))["g9"].state is DeviceState.MISSING
 
     def test_numa_counts_what_the_total_counts(self) -> None:
-        assert Devices(self.snap("4")).numa_counts(R) == {"0": 1}
-        assert Devices(self.snap("3")).numa_counts(R) is None, "held, and in no list any more"
+        nodes = {"g0": (1,), "g1": None, "g2": None}
+        offered = Allocatable(tuple(Device(R, name, numa) for name, numa in nodes.items()), (), ())
+        four, three = (self.snap(n)._replace(allocatable=offered) for n in ("4", "3"))
+        assert Devices(four).numa_counts(R) == {"0": 1, "1": 1}
+        assert Devices(three).numa_counts(R) == {"1": 1}, "held, and in no list any more"
 
     def test_neither_is_unknown(self) -> None:
         assert devices(self.snap("2"))["g9"].state is DeviceState.UNKNOWN

@@ -7,7 +7,9 @@ import pytest
 from dpctl.inventory.resources import resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import (
+    Allocatable,
     Checkpoint,
+    Device,
     DeviceClass,
     PluginSocket,
     PodHolding,
@@ -403,7 +405,10 @@ def test_checkpoint_and_list_are_counted_once() -> None:
     )
     found = row(snap)
     assert (found.allocated, found.free, found.requested) == (2, 2, 2)
-    assert found.numa == {"0": 2, "1": 1}
+    assert found.numa is None  # of gpu-2 and gpu-3 nobody has told: half a count is none
+    nodes = {"gpu-0": (0,), "gpu-1": (0, 1), "gpu-2": (1,), "gpu-3": None}
+    offered = Allocatable(tuple(Device(R, name, numa) for name, numa in nodes.items()), (), ())
+    assert row(snap._replace(allocatable=offered)).numa == {"0": 2, "1": 2}
 
 
 class TestWhoServesNothing:

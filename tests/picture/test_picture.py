@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from dpctl.inventory.rows import DeviceState
 from dpctl.picture.boxes import picture_text
 from dpctl.picture.svg import picture_svg
 from dpctl.text import width
@@ -40,9 +41,19 @@ def test_nothing_is_cut() -> None:
     assert LONG in joined
 
 
-def test_many_devices_are_counted() -> None:
-    from dpctl.inventory.rows import DeviceState
+def test_unknown_is_not_none() -> None:
+    """A device whose NUMA node nobody told is no device without one."""
+    row = machine(2)
+    told, untold = (device(name, DeviceState.FREE) for name in ("told", "untold"))
+    row = row._replace(devices_elsewhere=(told, untold._replace(numa_known=False)))
+    for text in (picture_text(row), picture_svg(row)):
+        without, _, unknown = text.partition("Devices whose NUMA node is not known")
+        assert "Devices without a NUMA node" in without
+        assert "untold" in unknown
+        assert "untold" not in without
 
+
+def test_many_devices_are_counted() -> None:
     many = tuple(device(f"d{at}", DeviceState.FREE, 0) for at in range(100))
     row = machine(1)
     row = row._replace(numa_nodes=(row.numa_nodes[0]._replace(devices=many),))

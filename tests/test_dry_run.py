@@ -1,0 +1,52 @@
+"""`--dry-run` alone and `--dry-run=client` are the same, on everything that changes something."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpctl.cli import dry_runs
+from dpctl.lab.fixture import Lab
+from tests.run import dpctl
+
+COMMANDS = [
+    ("node", "prune"),
+    ("node", "remove", "old.example/retired"),
+    ("node", "set", "ghost.example/tpu=0"),
+    ("plugins", "prune"),
+    ("pods", "prune", "--failed"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_both_spellings(lab: Lab, command: tuple[str, ...]) -> None:
+    head = command[:2]
+    ways = (
+        (*command, "--dry-run"),
+        (*command, "--dry-run=client"),
+        (*head, "--dry-run", *command[2:]),
+        (*command, "--dry-run", "client"),
+    )
+    results = [dpctl(*way, "-o", "name", env=lab.env) for way in ways]
+    assert results[0].code == 0, results[0]
+    assert results[0].out
+    assert all(r == results[0] for r in results)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["node", "prune", "--dry-run"], ["node", "prune", "--dry-run=client"]),
+        (["node", "prune", "--dry-run", "server"], ["node", "prune", "--dry-run", "server"]),
+        (["pods", "prune", "--", "--dry-run"], ["pods", "prune", "--", "--dry-run"]),
+        (["lab", "run", "kubectl", "--dry-run"], ["lab", "run", "kubectl", "--dry-run"]),
+        ([], []),
+    ],
+)
+def test_what_is_meant(given: list[str], meant: list[str]) -> None:
+    assert dry_runs(given) == meant
+
+
+def test_what_it_cannot_be(lab: Lab) -> None:
+    result = dpctl("plugins", "prune", "--dry-run=all", env=lab.env)
+    assert (result.code, result.out) == (2, "")
+    assert "not one of none, client, server" in result.err
