@@ -134,6 +134,7 @@ class DashboardApp(App[int]):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if threading.current_thread() is threading.main_thread():
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self._paint()
         self._poller = Poller(self._read_node, self._post, self._interval)
         self.call_after_refresh(self._poller.start)  # the first screen does not wait for a reading
@@ -208,6 +209,10 @@ class DashboardApp(App[int]):
 
     def on_resize(self, _event: events.Resize) -> None:
         self.call_after_refresh(self._paint)
+
+    def _resumed(self, _app: App[Any]) -> None:
+        """Back from the shell (`fg`): the terminal gives an empty screen, textual draws nothing."""
+        self.refresh(layout=True)
 
     def action_leave(self) -> None:
         self.dashboard.press("ctrl+c")

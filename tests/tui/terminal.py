@@ -81,6 +81,8 @@ class Screen:
             self.styles |= set(numbers.split(";"))
         elif mark == "?" and kind in ("h", "l"):
             assert numbers in _MODES, numbers
+            if numbers == "1049":  # the other screen, which is empty
+                self.cells = [[" "] * self.columns for _ in range(self.lines)]
             (self.modes.add if kind == "h" else self.modes.discard)(numbers)
         elif (mark, kind) == (">", "u"):
             self.kitty += 1

@@ -109,6 +109,23 @@ def test_however_it_ends_the_terminal_is_given_back(end: str | signal.Signals, c
         assert running.given_back
 
 
+@pytest.mark.parametrize("how", ["\x1a", signal.SIGTSTP])
+def test_after_the_shell_the_screen_is_there_again(how: str | signal.Signals) -> None:
+    with Running(["dashboard", "--from", BUNDLE], {}) as running:
+        before = running.until(ready)
+        if isinstance(how, str):
+            running.press(how)
+        else:
+            os.kill(running.pid, how)
+        os.waitid(os.P_PID, running.pid, os.WSTOPPED)
+        running.until(lambda screen: screen.modes == {"7", "25"})
+        assert running.given_back
+        os.kill(running.pid, signal.SIGCONT)
+        running.until(lambda screen: screen.text == before)
+        running.press("q")
+        assert running.ended() == 0
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_also_before_textual_is_there(end: signal.Signals) -> None:
     with Running(["dashboard", "--from", BUNDLE], {}) as running:
