@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _INTERVAL = 2.0
 _SIZE = (110, 26)
 _MOST_CELLS = 1000
+_LAST_SECONDS = 1.0
 
 
 @declare(
@@ -131,6 +132,8 @@ def _run(
         app = DashboardApp(board, reader(env), interval or _INTERVAL, color=color)
         app.mounted = curtain.lift
         code = app.run(mouse=False)
+    if board.at_work is not None:
+        app.let_go(_LAST_SECONDS)
     _say_what_was_left(board.at_work)
     if app.crash is not None:
         raise app.crash

@@ -123,6 +123,7 @@ class DashboardApp(App[int]):
         self._read_node = read
         self._canvas = Canvas(color)
         self._poller: Poller | None = None
+        self._at_work: threading.Thread | None = None
         self._interval = interval
 
     def compose(self) -> ComposeResult:
@@ -185,7 +186,15 @@ class DashboardApp(App[int]):
                 return
             self.post_message(self.Call(lambda: job.done(found)))
 
-        threading.Thread(target=work, name="change", daemon=True).start()
+        self._at_work = threading.Thread(target=work, name="change", daemon=True)
+        self._at_work.start()
+
+    def let_go(self, seconds: float) -> None:
+        """After the end: the last job gets so long to come to a good place. A socket file that was
+        set aside for a look is back under its name within milliseconds; the process' end is not
+        to come between."""
+        if self._at_work is not None:
+            self._at_work.join(seconds)
 
     def on_dashboard_app_call(self, message: Call) -> None:
         message.call()

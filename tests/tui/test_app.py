@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from dpctl.tui.app import DashboardApp
 from dpctl.tui.dashboard import Dashboard, Options
 from dpctl.tui.facts import Reading
 from dpctl.tui.pages import page_names
+from dpctl.tui.plan import Job
 from dpctl.tui.proposal import Changes
-from tests.tui.boards import CAPTURES, NAMES, env_of, plain
+from tests.tui.boards import CAPTURES, NAMES, env_of, facts_of, plain
 from tests.tui.test_frame import HOSTILE, harmless
 
 Walk = Callable[["Driver"], Awaitable[None]]
@@ -201,6 +203,30 @@ def test_a_defect_ends_the_screen_and_is_raised() -> None:
 
     asyncio.run(run())
     assert isinstance(app.crash, ZeroDivisionError)
+
+
+def test_a_change_comes_to_a_good_place_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    found = facts_of().reading
+    app = DashboardApp(Dashboard(Options("here")), lambda: found, 3600.0)
+    ended, steps = threading.Event(), []
+
+    def change(tell: Callable[[str], None]) -> None:
+        ended.wait(60)
+        steps.append("set aside")
+        tell("it is set aside")
+        steps.append("put back")
+
+    async def run() -> None:
+        async with app.run_test():
+            app._start(Job(change, lambda _: None, lambda _: None))
+
+    asyncio.run(run())
+    ended.set()
+    app.let_go(60)
+    assert steps == ["set aside", "put back"]
+    assert failed == []
 
 
 def test_hostile_names_are_shown_and_obeyed_by_nobody(tmp_path: Path) -> None:
