@@ -197,6 +197,7 @@ class Server:
             try:
                 yield
             finally:
+                listener.shutdown(socket.SHUT_RDWR)  # else `accept` keeps it listening
                 listener.close()
                 if sockets.identity(path, follow=False) == own:  # not what another has put there
                     path.unlink(missing_ok=True)
