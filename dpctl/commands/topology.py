@@ -95,7 +95,8 @@ def command(
 
     --fit and -f answer by the kubelet's own arithmetic whether a pod that comes now would be
     admitted: hints of devices, exclusive CPUs and pinned memory, merged by the policy, then what
-    the Node has left. Exit code 1 when it would be refused. Nothing is created.
+    the Node has left. Exit code 1 when it would be refused, or admitted without devices that it
+    asks for. Nothing is created.
     """
     if fit is None and manifest is None:
         if policy is not None or scope is not None:
@@ -192,6 +193,11 @@ def _pod_of(text: str) -> Pod:
                 f"--fit {part.strip()[:80]!r}: not NAME=N",
                 "for example: --fit nvidia.com/gpu=2,cpu=8,memory=16Gi",
             )
+        if "/" not in name and not names.is_native(name):
+            raise UsageError(
+                f"--fit {name!r}: no resource is called so, and the API server refuses such pods",
+                "extended resources have a domain: nvidia.com/gpu",
+            )
         amounts[name] = amount
     container = PodContainer("main", "app", amounts, amounts, None, None, ())
     return Pod(
@@ -239,7 +245,7 @@ def _fit(common: Common, pods: tuple[Pod, ...], policy: str | None, scope: str |
     else:
         output.write(rows, FIT, options=options, snapshot_meta=Envelope.of(snap))
     code = finish(common, options, snap, rows)
-    refused = any(not row.admitted for row in rows)
+    refused = any(not row.admitted or row.unserved for row in rows)
     return ExitCode.FOUND if refused and code == ExitCode.OK else code
 
 

@@ -65,6 +65,7 @@ def fit_row(
         guaranteed=guaranteed,
         questions=tuple(_question(ask) for ask in verdict.asks),
         containers=tuple(_container(placement) for placement in verdict.placements),
+        unserved=tuple(verdict.unserved),
         warnings=tuple(_warnings(snap, pod, settings, machine, verdict)),
     )
 

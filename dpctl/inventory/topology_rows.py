@@ -177,5 +177,7 @@ class FitRow(NamedTuple):
     """Quality of service: only then are CPUs exclusive and memory pinned."""
     questions: tuple[FitQuestion, ...]
     containers: tuple[FitContainer, ...]
+    unserved: tuple[str, ...]
+    """Resources that the kubelet knows no plugin for: it admits the pod, and gives none of them."""
     warnings: tuple[str, ...]
     """What makes the answer less than certain, or less than it seems."""

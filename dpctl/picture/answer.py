@@ -17,7 +17,7 @@ def answer_text(row: FitRow, *, named: bool = False) -> str:
     is one of several."""
     entries: list[tuple[str, object]] = [
         *([("Pod", row.pod)] if named else []),
-        ("Admitted", "yes" if row.admitted else "NO"),
+        ("Admitted", _verdict(row)),
         ("Policy", f"{row.policy}, scope {row.scope} ({row.policy_origin})"),
         ("Guaranteed", "yes" if row.guaranteed else "no (no exclusive CPUs, no pinned memory)"),
     ]
@@ -37,6 +37,12 @@ def answer_text(row: FitRow, *, named: bool = False) -> str:
     if row.warnings:
         entries.append(("Careful", list(row.warnings)))
     return describe_text(entries)
+
+
+def _verdict(row: FitRow) -> str:
+    if not row.admitted:
+        return "NO"
+    return f"yes, but WITHOUT {', '.join(row.unserved)}" if row.unserved else "yes"
 
 
 def _choices(question: FitQuestion) -> Iterable[tuple[str, object]]:

@@ -119,3 +119,19 @@ def test_without_a_numa_tree(tmp_path: Any) -> None:
     result = dpctl("topology", "--from", str(tmp_path))
     assert result.code == 3
     assert "sys/devices/system/node" in result.err
+
+
+def test_admitted_without_its_devices_is_no_yes(lab: Lab) -> None:
+    """The kubelet admits a pod that asks for what no plugin serves, and gives it nothing."""
+    result = dpctl("topology", "--fit", "ghost.example/tpu=2", env=lab.env)
+    assert result.code == 1
+    assert result.out.splitlines()[0].split(": ", 1)[1].strip() == (
+        "yes, but WITHOUT ghost.example/tpu"
+    )
+    assert "WITHOUT these devices" in result.out
+
+
+def test_a_name_without_a_domain(lab: Lab) -> None:
+    result = dpctl("topology", "--fit", "gpu=2", env=lab.env)
+    assert (result.code, result.out) == (2, "")
+    assert "no resource is called so" in result.err

@@ -109,7 +109,9 @@ _CHANGES = [
     (r"\d+ min \d\d s", "MINUTES"),
     (r"(?m)^\d\d:\d\d:\d\d ", "CLOCK "),
     (r"(?m)^CLOCK a ListAndWatch stream ended\n", ""),
+    (r"\d+ files, \d+ bytes", "FILES, BYTES"),
     (r"\d+ bytes", "BYTES"),
+    (r'"done":\d+', '"done":N'),
     (r"(hecksum) \d+", r"\1 NUMBER"),
     (r"(?m)(?<=\S)  +(?=\S)", "   "),
     (r"(?m) +$", ""),
@@ -119,5 +121,7 @@ _CHANGES = [
 def comparable(text: str) -> str:
     for pattern, word in _CHANGES:
         text = re.sub(pattern, word, text)
-    # Several threads of a plugin say what happens.
-    return re.sub(r"(?m)(^CLOCK .*\n)+", lambda m: "".join(sorted(m[0].splitlines(True))), text)
+    # Several threads of a plugin say what happens; several Nodes are changed at a time.
+    for unordered in (r"(?m)(^CLOCK .*\n)+", r'(?m)(^\{"node":.*\n)+'):
+        text = re.sub(unordered, lambda m: "".join(sorted(m[0].splitlines(True))), text)
+    return text

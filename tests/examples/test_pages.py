@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dpctl.lab.fixture import Lab
+from dpctl.model import SocketState
 from tests.examples.shell import Shell, comparable
 from tests.needs import marks
 from tests.run import TESTS
@@ -86,6 +87,11 @@ def test_transcripts(name: str, new_lab: Callable[..., Lab], tmp_path: Path) -> 
     if os.environ.get("DPCTL_UPDATE_GOLDEN") and comparable(now) != comparable(page):
         file.write_text(now, encoding="utf-8")
     assert comparable(now) == comparable(file.read_text(encoding="utf-8"))
+
+
+def test_the_states_of_sockets_are_all_explained() -> None:
+    table = re.findall(r"^\| (\w+) \|", TEXTS["docs/plugin-does-not-register.md"], re.MULTILINE)
+    assert sorted(table) == sorted(["STATE", *SocketState])
 
 
 def test_links_lead_somewhere() -> None:
