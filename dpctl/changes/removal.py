@@ -18,7 +18,7 @@ from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict
 from dpctl.quantity import count
-from dpctl.text import matches_any, natural_key
+from dpctl.text import did_you_mean, matches_any, natural_key
 
 NATIVE = "Native"
 """State of Kubernetes' own resources in a plan."""
@@ -157,7 +157,8 @@ class _Planner:
             return Verdict.REFUSE, words, "leave it alone", False
         if found is None or not self._on_node(resource):
             if state in (ResourceState.UNKNOWN, "-") or found is None:
-                return Verdict.KEEP, "the Node has no such key", None, False
+                near = did_you_mean(resource, {*self.node.capacity, *self.node.allocatable})
+                return Verdict.KEEP, "the Node has no such key", near.rstrip() or None, False
             if state is not ResourceState.GRACE:
                 words = f"the Node has no such key ({', '.join(found.evidence)})"
                 return Verdict.REFUSE, words, "dpctl resources -o wide shows who knows it", False

@@ -50,3 +50,10 @@ def test_what_it_cannot_be(lab: Lab) -> None:
     result = dpctl("plugins", "prune", "--dry-run=all", env=lab.env)
     assert (result.code, result.out) == (2, "")
     assert "not one of none, client, server" in result.err
+
+
+def test_a_typo_is_pointed_out(lab: Lab) -> None:
+    """A key that is gone is no failure, and a typo looks like one."""
+    result = dpctl("node", "remove", "old.example/retierd", "--dry-run", env=lab.env)
+    assert result.code == 0
+    assert 'did you mean "old.example/retired"' in result.err
