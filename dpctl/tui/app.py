@@ -66,11 +66,17 @@ class Canvas(Widget, can_focus=True):
         super().__init__()
         self._color = color
         self._shown: list[Line] = []
+        self._lost = False
+
+    def lost(self) -> None:
+        """Somebody else may have written to the terminal: the next `show` sends everything."""
+        self._lost = True
 
     def show(self, lines: list[Line]) -> None:
         """Send the lines that differ from what is on the screen."""
         before, self._shown = self._shown, lines
-        if len(before) != len(lines):
+        if self._lost or len(before) != len(lines):
+            self._lost = False
             self.refresh()
             return
         width = self.size.width
@@ -217,6 +223,8 @@ class DashboardApp(App[int]):
         self._paint()
 
     def on_resize(self, _event: events.Resize) -> None:
+        """Also what textual sends after Ctrl-Z and fg, when the screen has been the shell's."""
+        self._canvas.lost()
         self.call_after_refresh(self._paint)
 
     def _resumed(self, _app: App[Any]) -> None:
@@ -234,6 +242,9 @@ class DashboardApp(App[int]):
         if self.dashboard.wants_reading and self._poller is not None:
             self.dashboard.wants_reading = False
             self._poller.now()
+        if self.dashboard.wants_redraw:
+            self.dashboard.wants_redraw = False
+            self._canvas.lost()
         self._paint()
 
     def _paint(self) -> None:

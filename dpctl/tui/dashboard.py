@@ -49,6 +49,8 @@ class Dashboard:
         self.quits = False
         self.wants_reading = False
         """Ctrl-R: whoever holds the poller looks at this."""
+        self.wants_redraw = False
+        """Ctrl-L and Ctrl-R: whoever holds the terminal looks at this."""
         self.message = ""
         self.start: Callable[[Job], None] = lambda job: None
         """Runs what takes time; whoever holds the terminal sets it."""
@@ -85,6 +87,7 @@ class Dashboard:
             self.quits = True
             return
         self.message = ""
+        self.wants_redraw = key in ("ctrl+l", "ctrl+r")  # in a prompt, too
         if self.prompt is not None:
             prompt = self.prompt
             if prompt.press(key, character) and self.prompt is prompt:

@@ -34,7 +34,7 @@ KEYS: tuple[tuple[str, tuple[Key, ...]], ...] = (
             Key("y", "the row as YAML; y again as JSON"),
             Key("Shift-letter", "sort by the column that begins so; again: the other way round"),
             Key("w", "all columns, or fewer"),
-            Key("Ctrl-R", "read now"),
+            Key("Ctrl-R, Ctrl-L", "read now and draw anew; draw the screen anew"),
         ),
     ),
     (
@@ -59,5 +59,5 @@ def help_text(*, readonly: bool) -> str:
     for title, keys in KEYS:
         shown = [key for key in keys if not (key.changes and readonly)]
         if shown:
-            lines += [title, *(f"  {key.key:<14}{key.does}" for key in shown), ""]
+            lines += [title, *(f"  {key.key:<16}{key.does}" for key in shown), ""]
     return "\n".join((*lines, "In the tables", *(f"  {mark}" for mark in _MARKS))) + "\n"

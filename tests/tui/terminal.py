@@ -76,7 +76,7 @@ class Screen:
             self.row, self.column = int(row or 1) - 1, int(column or 1) - 1
         elif (mark, kind) == ("", "J"):
             assert numbers == "2"
-            self.cells = [[" "] * self.columns for _ in range(self.lines)]
+            self.blank()
         elif (mark, kind) == ("", "m"):
             self.styles |= set(numbers.split(";"))
         elif mark == "?" and kind in ("h", "l"):
@@ -90,6 +90,10 @@ class Screen:
             self.kitty -= 1
         else:
             assert (mark, kind) == ("?", "$p"), f"unknown: {mark}{numbers}{kind}"
+
+    def blank(self) -> None:
+        """Nothing is left of what stood there, as after somebody else had the terminal."""
+        self.cells = [[" "] * self.columns for _ in range(self.lines)]
 
     @property
     def text(self) -> str:
@@ -161,6 +165,12 @@ class Running:
                 return self.code
             assert time.monotonic() < end, f"it does not end:\n{self.screen.text}"
             self._take(0.05)
+
+    def stopped(self) -> None:
+        """Wait until it has gone to sleep, and take what it wrote before."""
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        self._take(0.1)
 
     @property
     def given_back(self) -> bool:

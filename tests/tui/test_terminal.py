@@ -135,6 +135,26 @@ def test_also_before_textual_is_there(end: signal.Signals) -> None:
         assert running.given_back
 
 
+def test_after_ctrl_z_and_fg_everything_is_drawn_again() -> None:
+    """Also after Ctrl-L and Ctrl-R, whatever somebody else has written over it."""
+    with Running(["dashboard", "--from", BUNDLE], {}) as running:
+        running.until(ready)
+        before = running.shows("[resources]", "vendor.example/gpu", "? keys  q quit")
+        running.press("\x1a")
+        running.stopped()
+        assert running.screen.modes == {"7", "25"}
+        running.screen.blank()
+        os.kill(running.pid, signal.SIGCONT)
+        running.until(lambda screen: screen.text == before)
+        for key in ("\x0c", "\x12"):
+            running.screen.blank()
+            running.press(key)
+            running.until(lambda screen: screen.text == before)
+        running.press("q")
+        assert running.ended() == 0
+        assert running.given_back
+
+
 def test_without_colour_no_colour_is_sent() -> None:
     for env, arguments in (({"NO_COLOR": "1"}, []), ({}, ["--color", "never"])):
         with Running(["dashboard", "--from", BUNDLE, *arguments], env) as running:
