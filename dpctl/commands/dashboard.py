@@ -13,7 +13,7 @@ from dpctl.options import CLUSTER, PLACES, READING, ColorWhen, Common, declare, 
 
 if TYPE_CHECKING:
     from dpctl.env import Env
-    from dpctl.model import Snapshot
+    from dpctl.model import Snapshot, SourceRow
     from dpctl.tui.dashboard import Options
     from dpctl.tui.facts import Reading
 
@@ -173,9 +173,12 @@ def reader(env: Env) -> Callable[[], Reading]:
     }
     needs = (Source.NODE, Source.CHECKPOINT, Source.POD_RESOURCES, Source.DIRECTORY)
 
+    name = _NodeName(env)
+
     def read() -> Reading:
         began = time.monotonic()
-        snap: Snapshot = collect(env, want, again=True)
+        snap: Snapshot = collect(name.env, want, again=True)
+        note = name.heard(snap)
         snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
         error = missing(snap, needs)
         if error is not None and env.live and no_kubelet(env):
@@ -185,9 +188,43 @@ def reader(env: Env) -> Callable[[], Reading]:
                 "one: `dpctl lab run -- bash`",
             )
         warnings = tuple(text for text, _ in unread(snap, error))
+        if note:
+            warnings = (*warnings, note)
+            snap = snap._replace(sources=tuple(_noted(row, note) for row in snap.sources))
         return Reading(snap, began, time.monotonic(), warnings, error)
 
     return read
+
+
+def _noted(row: SourceRow, note: str) -> SourceRow:
+    """The page sources says it, too."""
+    about_it = row.name == Source.NODE and row.reason is None
+    return row._replace(reason=note) if about_it else row
+
+
+class _NodeName:
+    """The Node's name as a kubelet of this machine had it. Without one only the host name is left,
+    and that may be no Node at all."""
+
+    def __init__(self, env: Env) -> None:
+        self.env = env
+        """To read with: a name that a person gave, or that a running kubelet has, counts more."""
+        self._learnt: str | None = None
+
+    def heard(self, snap: Snapshot) -> str | None:
+        """Take the name from a reading. A sentence where the kubelet that had it is gone."""
+        here = {kubelet.node_name for kubelet in snap.kubelets or ()}
+        place = self.env.node_name
+        if place.origin.startswith(("flag", "environment", "config")):
+            return None
+        if snap.node is not None and snap.node.name in here:
+            self._learnt = snap.node.name
+            self.env = self.env._replace(
+                node_name=place._replace(value=self._learnt, origin="an earlier reading")
+            )
+        if self._learnt is None or self._learnt in here:
+            return None
+        return f"Node {self._learnt}, as the kubelet that is gone had it"
 
 
 def _draw(common: Common, env: Env, view: str, path: str, ascii_only: bool, readonly: bool) -> int:
