@@ -66,7 +66,7 @@ class Grid:
         """Words that must all stand somewhere in the row, in any case; `!word` must not."""
         if pattern != self.pattern:
             self.pattern = pattern
-            self._select(self.chosen)
+            self._select(self.chosen, 0)
 
     def sort(self, letter: str) -> str | None:
         """By the next column whose title begins so; by the same one again: the other way round,
@@ -96,9 +96,9 @@ class Grid:
         self.total = len(self._ordered)
         self._texts.clear()
         self._joined = []
-        self._select(chosen)
+        self._select(chosen, self.cursor)
 
-    def _select(self, chosen: Any | None) -> None:
+    def _select(self, chosen: Any | None, otherwise: int) -> None:
         words = self.pattern.casefold().split()
         if words:
             must = [word for word in words if not word.startswith("!")]
@@ -113,16 +113,17 @@ class Grid:
         self.rows = [self._ordered[at] for at in self._kept]
         self._widths.clear()
         self._telling.clear()
-        self._go_back_to(chosen)
+        self._go_back_to(chosen, otherwise)
 
-    def _go_back_to(self, chosen: Any | None) -> None:
-        """The cursor stays on its row, wherever that is now; else where it was."""
+    def _go_back_to(self, chosen: Any | None, otherwise: int) -> None:
+        """The cursor stays on its row, wherever that is now; else where it was. Where it was is no
+        place under another filter: then it goes to the first row."""
         if chosen is not None:
             key, at = self.view.row_key(chosen), self.cursor
             here = at < len(self.rows) and self.view.row_key(self.rows[at]) == key
             if not here:
                 found = (i for i, row in enumerate(self.rows) if self.view.row_key(row) == key)
-                self.cursor = next(found, self.cursor)
+                self.cursor = next(found, otherwise)
         self.cursor = max(min(self.cursor, len(self.rows) - 1), 0)
 
     def _column(self, column: Column[Any]) -> list[str]:

@@ -72,6 +72,17 @@ def test_the_cursor_stays_on_its_row() -> None:
     assert made.chosen == chosen
 
 
+def test_a_row_that_a_filter_hides_gives_the_cursor_to_the_first_hit() -> None:
+    made = grid()
+    made.press("end")
+    made.filter("gpu-1 !gpu-11")
+    assert made.cursor == 0
+    made.filter("gpu-1 !gpu-1")
+    assert made.chosen is None
+    made.filter("gpu-1 !gpu-11")
+    assert made.cursor == 0
+
+
 def test_a_row_that_goes_leaves_the_cursor_in_its_place() -> None:
     made = grid()
     made.press("end")
