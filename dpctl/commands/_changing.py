@@ -142,13 +142,8 @@ class Session:
             streams.plain("nothing to do: the Node has no such extended resource")
         for note in plan.notes:
             streams.say("note", note)
-        steps: dict[str, list[str]] = {}
-        for row in plan.rows:
-            if row.verdict is not Verdict.CHANGE and row.next_step:
-                steps.setdefault(row.next_step, []).append(row.resource)
-        for step, names in steps.items():  # on a workstation it is the same for all of them
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-            streams.say("hint", f"{', '.join(names[:_MOST_NAMED])}{more}: {step}")
+        for hint in hints(plan):
+            streams.say("hint", hint)
 
     def preflight(self, node: str) -> None:
         """Whether this user may change the Node, before a person is asked. Raises DeniedError with
@@ -185,6 +180,19 @@ class Session:
                 text = f"{outcome.resource}: {outcome.detail}"
                 say = streams.warn if outcome.outcome is Outcome.UNVERIFIED else _error
                 say(text, outcome.next_step)
+
+
+def hints(plan: ChangePlan) -> list[str]:
+    """What to do about keys that are left alone: on a workstation the same for all of them."""
+    steps: dict[str, list[str]] = {}
+    for row in plan.rows:
+        if row.verdict is not Verdict.CHANGE and row.next_step:
+            steps.setdefault(row.next_step, []).append(row.resource)
+    found = []
+    for step, names in steps.items():
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        found.append(f"{', '.join(names[:_MOST_NAMED])}{more}: {step}")
+    return found
 
 
 def show_aside(rows: Sequence[Row], view: View[Row]) -> None:

@@ -41,7 +41,7 @@ def changes(common: Common, env: Env) -> Changes:
 
 def _keys(common: Common, wanted: Removal) -> Proposal:
     from dpctl.changes.removal import plan_removal
-    from dpctl.commands._changing import Session
+    from dpctl.commands._changing import Session, hints
     from dpctl.views.changes import CHANGES
 
     def planner(snap: Snapshot) -> ChangePlan:
@@ -64,7 +64,24 @@ def _keys(common: Common, wanted: Removal) -> Proposal:
         return Result(rows, _key_words(plan, rows), all(o.outcome in _FINE for o in done.outcomes))
 
     left = "dpctl node shows how things stand; dpctl node undo puts back what went"
-    return Proposal(CHANGES, change_rows(plan), plan.notes, question, plan.node, carry_out, left)
+    return Proposal(
+        CHANGES,
+        change_rows(plan),
+        plan.notes,
+        question,
+        plan.node,
+        carry_out,
+        left,
+        (*hints(plan), *_waits(plan)),
+    )
+
+
+def _waits(plan: ChangePlan) -> list[str]:
+    """The dashboard does not wait for minutes; the command does."""
+    from shlex import quote
+
+    names = [row.resource for row in plan.rows if row.verdict is Verdict.WAIT]
+    return [f"wait for it: dpctl node remove {quote(name)} --wait" for name in names]
 
 
 def _key_words(plan: ChangePlan, rows: tuple[object, ...]) -> str:

@@ -18,6 +18,7 @@ from dpctl.tui.prompt import Prompt
 from dpctl.tui.proposal import Planner, Proposal, Result, Tell
 
 _MOST_NOTES = 6
+_REASON = "REASON"
 
 
 class Job(NamedTuple):
@@ -68,7 +69,7 @@ class PlanPage:
         return self.grid is not None and self.grid.press(key)
 
     def lines(self, room: int, height: int) -> list[Line]:
-        below = self._below(room)[: max(height - 4, 0)]
+        below = [*self._reason(room), *self._below(room)][: max(height - 4, 0)]
         grid = self.grid
         if grid is None:
             return below
@@ -76,7 +77,20 @@ class PlanPage:
         return [*grid.lines(room, rows), (), *below]
 
     def hidden(self, room: int) -> list[tuple[str, str]]:
+        """The reason apart, which is above."""
+        return [pair for pair in self._hidden(room) if pair[0] != _REASON]
+
+    def _hidden(self, room: int) -> list[tuple[str, str]]:
         return self.grid.hidden(room) if self.grid is not None else []
+
+    def _reason(self, room: int) -> list[Line]:
+        """The chosen row's, whole, where its line has no room for it."""
+        return [
+            each
+            for title, text in self._hidden(room)
+            if title == _REASON
+            for each in [*_texts(f"{title} {text}", room), ()]
+        ]
 
     # -- what happens
 
@@ -135,12 +149,20 @@ class PlanPage:
         for note in proposal.notes[:_MOST_NOTES]:
             found += _texts(f"note: {note}", room, "warn")
         if proposal.question is None:
-            return [*found, *_texts("there is nothing to do", room, "strong")]
+            found += _texts(_nothing_to_do(proposal), room, "strong")
+            return [*found, *(each for hint in proposal.hints for each in _texts(hint, room))]
         if not self.running:
             found += _texts(proposal.question, room, "strong")
         for text in self.said[-_MOST_NOTES:]:
             found += _texts(text, room, "plain" if self.running else "bad")
         return found
+
+
+def _nothing_to_do(proposal: Proposal) -> str:
+    verdicts = {getattr(row, "verdict", None) for row in proposal.rows}
+    if Verdict.WAIT in verdicts:
+        return "nothing is to be done yet"
+    return "nothing is done: refused" if Verdict.REFUSE in verdicts else "there is nothing to do"
 
 
 def _with_outcome(column: Column[Any]) -> bool:

@@ -36,6 +36,8 @@ class Proposal(NamedTuple):
     """Raises DpctlError: then nothing was changed, or the error says what is not known."""
     if_left: str = ""
     """What to type when a person has left in the middle of it."""
+    hints: tuple[str, ...] = ()
+    """What to do about what is left alone."""
 
 
 Planner = Callable[[], Proposal]

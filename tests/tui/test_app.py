@@ -258,11 +258,17 @@ def test_hostile_names_are_shown_and_obeyed_by_nobody(tmp_path: Path) -> None:
 # -- changes, on a lab of their own
 
 
-def changing(lab: Lab, monkeypatch: pytest.MonkeyPatch, walk: Walk, page: str) -> None:
+def changing(lab: Lab, monkeypatch: pytest.MonkeyPatch, walk: Walk, page: str, **more: Any) -> None:
     for name, value in lab.env.items():
         monkeypatch.setenv(name, value)
     env = of_lab(lab.env)
-    on(env, walk, changes=_dashboard_changes.changes(Common(), env), page=page, size=(120, 40))
+    on(
+        env,
+        walk,
+        changes=_dashboard_changes.changes(Common(), env),
+        page=page,
+        **{"size": (120, 40), **more},
+    )
 
 
 def test_a_key_is_pruned_only_by_the_typed_name(
@@ -300,13 +306,31 @@ def test_what_is_in_use_is_refused_and_the_plan_says_why(
         await driver.press("slash")
         await driver.type("example/gpu")
         await driver.press("enter", "x")
-        await driver.shows("Refuse", "a plugin serves it", "there is nothing to do")
+        await driver.shows("Refuse", "REASON a plugin serves it on vendor-gpu.sock")
+        await driver.shows("nothing is done: refused", "stop its plugin, then wait five minutes")
         await driver.press("enter", "l", "a", "b")
         assert driver.board.prompt is None
         await driver.press("escape")
         await driver.shows("[resources]")
 
-    changing(lab, monkeypatch, walk, "resources")
+    changing(lab, monkeypatch, walk, "resources", size=(80, 24))
+
+
+def test_what_the_kubelet_would_put_back_says_how_to_wait(
+    new_lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = new_lab()
+    lab.plugin("gpu").kill()
+    lab.wait_settled()
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("slash")
+        await driver.type("vendor.example/gpu !shared")
+        await driver.press("enter", "x")
+        await driver.shows("Wait", "REASON ", "nothing is to be done yet")
+        await driver.shows("wait for it: dpctl node remove vendor.example/gpu --wait")
+
+    changing(lab, monkeypatch, walk, "resources", size=(80, 24))
 
 
 def test_dead_sockets_and_rejected_pods(
