@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from dpctl.inventory.rows import PluginRow
 from dpctl.model import Snapshot
 from dpctl.text import wrapped
 from dpctl.tui import bars, details
@@ -16,7 +17,7 @@ from dpctl.tui.facts import Facts, Reading
 from dpctl.tui.frame import Line, Span, both_ends, fitted, line
 from dpctl.tui.grid import Grid
 from dpctl.tui.keys import help_text
-from dpctl.tui.pages import PAGES, Page, Scope, find_page, page_names, why_empty
+from dpctl.tui.pages import PAGES, Page, Scope, find_page, page_names, why_empty, why_none
 from dpctl.tui.plan import Job, PlanPage
 from dpctl.tui.prompt import Prompt
 from dpctl.tui.proposal import Changes, Planner
@@ -155,6 +156,9 @@ class Dashboard:
             assert page is not None
             self._push(self._sheet(page, deeper.scope))
             return
+        if key == "enter" and isinstance(row, PluginRow):
+            self.message = f"{row.endpoint} lists no devices that the kubelet knows; d describes it"
+            return
         faces = details.faces(table.page, row, self.options.pod_text)
         reader = Reader(table.page.view.short_name(row) if table.page.view else "", faces)
         if key == "y":
@@ -215,7 +219,9 @@ class Dashboard:
             return
         row = table.grid.chosen
         resource = table.page.resource(row) if row is not None else None
-        if key == "x" and resource is not None:
+        if key == "x" and table.page.change == "keys" and row is None:
+            self.message = "no row is selected"
+        elif key == "x" and resource is not None:
             self._plan(f"remove {resource}", changes.remove_key(resource))
         elif key == "p" and table.page.change:
             planners = {
@@ -225,7 +231,8 @@ class Dashboard:
             }
             self._plan(*planners[table.page.change])
         else:
-            self.message = "p works on resources, node, plugins and failed; x on a resource"
+            pages = {"p": "resources, node, plugins and failed", "x": "resources and node"}
+            self.message = f"{key} works on {pages[key]}"
 
     def _plan(self, title: str, planner: Planner) -> None:
         page = PlanPage(title, planner, self.start)
@@ -289,7 +296,7 @@ class Dashboard:
         if sheet.grid.total:
             return [*found, (), *_said(f"no row has {sheet.grid.pattern}", "Esc clears it", room)]
         if sheet.scope is not None:
-            text = f"nothing here: {sheet.scope.label} is gone, or has nothing of it any more"
+            text = why_none(sheet.page, sheet.scope, self.facts)
             return [*found, (), *_said(text, None, room)]
         return [*found, (), *_said(*why_empty(sheet.page, self.facts), room)]
 

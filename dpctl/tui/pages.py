@@ -14,7 +14,14 @@ from dpctl.inventory.containers import container_rows, failed_pod_rows, holds_so
 from dpctl.inventory.nodes import RequestTally, node_rows
 from dpctl.inventory.plugins import plugin_rows
 from dpctl.inventory.resources import resource_rows
-from dpctl.inventory.rows import ContainerRow, DeviceRow, FailedPodRow, NodeResourceRow, PluginRow
+from dpctl.inventory.rows import (
+    ContainerRow,
+    DeviceRow,
+    FailedPodRow,
+    NodeResourceRow,
+    PluginRow,
+    ResourceState,
+)
 from dpctl.model import Source, SourceRow
 from dpctl.tui.facts import Facts
 from dpctl.views.nodes import NODE_RESOURCES
@@ -223,6 +230,19 @@ def find_page(word: str) -> Page | None:
 
 def page_names() -> tuple[str, ...]:
     return tuple(page.name for page in PAGES)
+
+
+def why_none(page: Page, scope: Scope, facts: Facts) -> str:
+    """What an empty part of a page says."""
+    resources = find_page("resources")
+    if page.name == "devices" and resources is not None:
+        rows = facts.rows(resources.name, resources.make)
+        row = next((found for found in rows if found.resource == scope.label), None)
+        if row is not None and row.state is ResourceState.GRACE:
+            return "its plugin is gone; the kubelet no longer lists its devices (Grace)"
+        if row is not None:
+            return f"the kubelet knows no device of {scope.label} ({row.state})"
+    return f"nothing here: {scope.label} is gone, or has nothing of it any more"
 
 
 def why_empty(page: Page, facts: Facts) -> tuple[str, str | None]:

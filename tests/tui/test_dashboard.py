@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dpctl.errors import UnreachableError
-from dpctl.inventory.rows import ContainerRow
+from dpctl.inventory.rows import ContainerRow, ResourceState
 from dpctl.tui.dashboard import Dashboard, Options
 from dpctl.tui.facts import Facts, Reading
 from dpctl.tui.pages import PAGES, find_page, page_names
+from dpctl.tui.proposal import Changes, Proposal
 from tests.tui.boards import NAMES, board, facts_of, press, text
 
 
@@ -187,6 +188,49 @@ def test_where_nothing_can_be_changed_the_keys_say_so() -> None:
     made = press(board("node", live=True), "x")
     assert "--readonly" in text(made)
     assert " prune " not in text(made).splitlines()[-1]
+
+
+def changing(page: str) -> Dashboard:
+    def planner() -> Proposal:
+        raise NotImplementedError
+
+    changes = Changes(planner, lambda name: planner, planner, planner)
+    return board(page, changes=changes, live=True)
+
+
+def test_x_and_p_say_where_they_work_and_what_is_missing() -> None:
+    assert "no row is selected" in text(press(changing("node"), "/", "no such", "enter", "x"))
+    assert " x works on resources and node" in text(press(changing("plugins"), "x"))
+    assert " p works on resources, node, plugins and failed" in text(press(changing("pods"), "p"))
+
+
+def test_enter_where_nothing_lies_deeper_says_why() -> None:
+    made = board("plugins")
+    page = PAGES[3]
+    assert made.facts is not None
+    row = made.facts.rows("plugins", page.make)[0]._replace(endpoint="a.sock", resource=None)
+    made.facts._rows["plugins"] = (row,)
+    assert "a.sock lists no devices that the kubelet knows" in text(press(made, "enter"))
+    assert len(made.sheets) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (
+            ResourceState.GRACE,
+            "its plugin is gone; the kubelet no longer lists its devices (Grace)",
+        ),
+        (ResourceState.EMPTY, "the kubelet knows no device of vendor.example/gpu (Empty)"),
+    ],
+)
+def test_a_resource_without_devices_says_why(state: ResourceState, words: str) -> None:
+    made = board()
+    assert made.facts is not None
+    row = made.facts.rows("resources", PAGES[0].make)[0]
+    made.facts._rows["resources"] = (row._replace(resource="vendor.example/gpu", state=state),)
+    made.facts._rows["devices"] = ()
+    assert words in text(press(made, "enter"))
 
 
 # -- how old, and what is wrong
