@@ -11,14 +11,16 @@ from typing import Any
 
 from dpctl.columns import Column, View, cell_text
 from dpctl.outputs.sorting import sorted_rows
-from dpctl.outputs.table import TextColumn, column_widths
+from dpctl.outputs.table import TextColumn, column_widths, cut
 from dpctl.text import width
-from dpctl.tui.frame import Line, Span, StyleName, cut
+from dpctl.tui.frame import Line, Span, StyleName
 
 _GAP = 2
 _MARGIN = 2
 """Where the mark of the chosen row stands, so that it is seen without colour, too."""
 
+_ENDS = 1000
+"""Characters at either end of a text that are looked at: no cell is wider."""
 _SHORT = 12
 _NAME = 22
 _SENTENCES = frozenset({"NOTE", "REASON", "MESSAGE", "NEXT", "EVIDENCE", "DETAIL"})
@@ -275,7 +277,7 @@ class Grid:
         base: StyleName = "head" if at is None else "chosen" if chosen else "plain"
         spans = [Span("› " if chosen else "  ", base)]
         for column, room, text in zip(columns, widths, cells, strict=True):
-            shown = cut(text, room)
+            shown = _cell(text, room)
             blank = " " * (room - width(shown))
             style = base
             if at is None and column is self.by:
@@ -286,3 +288,8 @@ class Grid:
             spans += [Span(part, style if part is shown else base) for part in parts if part]
             spans.append(Span(" " * _GAP, base))
         return tuple(spans)
+
+
+def _cell(text: str, room: int) -> str:
+    """As in the commands' tables: names lose their middle, sentences their end."""
+    return cut(text if len(text) <= 2 * _ENDS else text[:_ENDS] + text[-_ENDS:], room)

@@ -163,3 +163,19 @@ def test_position_says_where_one_is() -> None:
     made.filter("nic")
     made.lines(80, 6)
     assert made.position() == "1 of 13"
+
+
+def test_names_that_differ_at_their_ends_are_told_apart() -> None:
+    long = "GPU-5a1c0d3e-7b42-4f1a-9d20-0c1b2a3f4e5d"
+    rows = [device(f"{long}::{n}", f"vendor.example/gpu{'.shared' * n}") for n in range(2)]
+    shown = plain(grid(rows).lines(72, 10))
+    assert "::0 " in shown[1]
+    assert "::1 " in shown[2]
+    assert "/gpu " in shown[1]
+    assert "hared " in shown[2]
+
+
+def test_of_a_long_name_the_ends_alone_are_looked_at() -> None:
+    shown = plain(grid([device(f"begin-{'x' * 5_000_000}-end")]).lines(72, 10))
+    assert shown[1].startswith("› begin-")
+    assert "-end " in shown[1]
