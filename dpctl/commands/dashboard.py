@@ -187,6 +187,8 @@ def reader(env: Env) -> Callable[[], Reading]:
                 "run on a node; in a container with --host-root; --from a captured node; or try "
                 "one: `dpctl lab run -- bash`",
             )
+        # The page has a column for the place, and the line of warnings no room for it.
+        snap = snap._replace(sources=tuple(_reason_alone(row) for row in snap.sources))
         warnings = tuple(text for text, _ in unread(snap, error))
         if note:
             warnings = (*warnings, note)
@@ -194,6 +196,13 @@ def reader(env: Env) -> Callable[[], Reading]:
         return Reading(snap, began, time.monotonic(), warnings, error)
 
     return read
+
+
+def _reason_alone(row: SourceRow) -> SourceRow:
+    """Without the place that the row names besides."""
+    reason = row.reason or ""
+    bare = reason.removeprefix(row.where).lstrip(" :") if row.where else reason
+    return row._replace(reason=bare) if bare else row
 
 
 def _noted(row: SourceRow, note: str) -> SourceRow:

@@ -87,7 +87,7 @@ def is_old(board: Dashboard, now: float) -> bool:
     return now - board.facts.reading.began > 3 * max(board.interval, 2.0) + _PATIENCE
 
 
-def notice(board: Dashboard, now: float) -> Line:
+def notice(board: Dashboard, now: float, room: int) -> Line:
     """What must not be overlooked; else a message; else nothing."""
     sheet, facts, reading = board.sheets[-1], board.facts, board.reading
     if reading is not None and reading.error is not None and facts is not None:
@@ -100,8 +100,9 @@ def notice(board: Dashboard, now: float) -> Line:
         return line(" ", Span("! a source does not answer; this is the last reading", "bad"))
     warnings = facts.reading.warnings if facts is not None else ()
     if warnings:
-        more = f"(+{len(warnings) - 1}, see sources) " if len(warnings) > 1 else ""
-        return line(" ", Span(f"! {more}{warnings[0]}", "warn"))
+        more = f" (+{len(warnings) - 1}: page sources)" if len(warnings) > 1 else ""
+        text = cut(safe(warnings[0]), max(room - len(more) - 4, 0))
+        return line(" ", Span(f"! {text}{more}", "warn"))
     return ()
 
 

@@ -269,7 +269,7 @@ class Dashboard:
                 both_ends(
                     bars.crumbs(self.sheets, self.prompt is None), bars.age(self, now, room), room
                 ),
-                bars.notice(self, now),
+                bars.notice(self, now, room),
                 *shown,
                 *[()] * (body - len(shown)),
                 *bars.detail(self.sheets[-1], room),

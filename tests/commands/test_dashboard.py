@@ -52,6 +52,7 @@ def test_the_node_keeps_its_name_when_its_kubelet_is_gone(new_lab: Callable[...,
     assert gone.snapshot.node is not None
     assert gone.snapshot.node.name == "lab-0"
     assert "Node lab-0, as the kubelet that is gone had it" in gone.warnings
+    assert "podresources, allocatable not read: connection refused" in gone.warnings[0]
     row = gone.snapshot.source(Source.NODE)
     assert row is not None
     assert row.reason == "Node lab-0, as the kubelet that is gone had it"

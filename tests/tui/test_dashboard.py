@@ -285,7 +285,9 @@ def test_a_longer_pause_is_told_and_is_not_old() -> None:
 
 def test_what_was_not_read_is_named() -> None:
     made = live(reading(warnings=("node, pods not read: refused", "checkpoint damaged: x")))
-    assert "! (+1, see sources) node, pods not read: refused" in text(made)
+    assert "! node, pods not read: refused (+1: page sources)" in text(made)
+    made.take(reading(warnings=(f"node, pods not read: refused{' and' * 90}", "x")))
+    assert text(made).splitlines()[2].endswith("… (+1: page sources)")
 
 
 def test_nothing_read_yet() -> None:
