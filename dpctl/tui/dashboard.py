@@ -134,9 +134,9 @@ class Dashboard:
         if grid.press(key):
             return
         if key == "/":
-            self.prompt = Prompt(
-                "/", text=grid.pattern, typed=grid.filter, left=lambda: grid.filter("")
-            )
+            last = grid.pattern
+            grid.filter("")
+            self.prompt = Prompt("/", last=last, typed=grid.filter, left=lambda: grid.filter(""))
         elif key == "w":
             columns = len(grid.view.columns)
             shown = sum(not column.wide for column in grid.view.columns)

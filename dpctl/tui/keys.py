@@ -29,7 +29,10 @@ KEYS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     (
         "What to show",
         (
-            Key("/", "only rows with these words; !word without; Enter keeps it, Esc clears it"),
+            Key(
+                "/",
+                "only rows with these words; !word without; Enter keeps, Esc clears; Up: the last",
+            ),
             Key("d", "describe the row: every column in full; a pod as dpctl pods NAME"),
             Key("y", "the row as YAML; y again as JSON"),
             Key("Shift-letter", "sort by the column that begins so; again: the other way round"),

@@ -16,16 +16,17 @@ class Prompt:
         self,
         mark: str,
         *,
-        text: str = "",
+        last: str = "",
         words: Sequence[str] = (),
         typed: Callable[[str], None] | None = None,
         entered: Callable[[str], None] | None = None,
         left: Callable[[], None] | None = None,
     ) -> None:
-        """`words`: what Tab completes. `typed` hears every change, `entered` the line on Enter,
-        `left` Esc."""
+        """`last`: what Up brings back. `words`: what Tab completes. `typed` hears every change,
+        `entered` the line on Enter, `left` Esc."""
         self.mark = mark
-        self.text = text
+        self.text = ""
+        self._last = last
         self._words = words
         self._typed = typed
         self._entered = entered
@@ -48,6 +49,8 @@ class Prompt:
             self.text = ""
         elif key == "ctrl+w":
             self.text = self.text.rstrip().rpartition(" ")[0]
+        elif key == "up":
+            self.text = self._last or self.text
         elif key == "tab":
             self.text = self._completed()
         elif character is not None and character.isprintable():

@@ -83,6 +83,17 @@ def test_a_filter_is_live_kept_by_enter_and_cleared_by_esc() -> None:
     assert "gpu-0 " in text(made)
 
 
+def test_another_filter_begins_anew_and_up_brings_the_last_one_back() -> None:
+    made = press(board("devices"), "/", "gpu-1", "enter", "/")
+    assert "/▏" in text(made)
+    assert "gpu-0 " in text(made)
+    press(made, "gpu-0", "enter")
+    assert "/gpu-0" in text(made)
+    press(made, "/", "x", "up", "enter")
+    assert "/gpu-0" in text(made)
+    assert "gpu-1 " not in text(made)
+
+
 def test_keys_in_a_prompt_are_text() -> None:
     made = press(board(), "/", "qdyw?:1")
     assert not made.quits
