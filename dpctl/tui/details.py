@@ -43,13 +43,20 @@ def faces(page: Page, row: Any, pod_text: PodText | None) -> list[Face]:
         ]
         return describe_text(entries)
 
+    def data(facts: Facts, found: Any) -> Any:
+        """A pod's rows are one thing, as in its description."""
+        rows = _rows_of_pod(facts, found) if isinstance(found, ContainerRow) else ()
+        if len(rows) > 1:
+            return [row_document(row, view) for row in rows]
+        return row_document(found, view)
+
     def as_yaml(facts: Facts | None, _room: int) -> str | None:
         found = now(facts)
-        return None if found is None else yaml_text(row_document(found, view))
+        return None if found is None or facts is None else yaml_text(data(facts, found))
 
     def as_json(facts: Facts | None, _room: int) -> str | None:
         found = now(facts)
-        return None if found is None else json_text(row_document(found, view), indent=2)
+        return None if found is None or facts is None else json_text(data(facts, found), indent=2)
 
     return [Face("description", described), Face("YAML", as_yaml), Face("JSON", as_json)]
 
@@ -64,15 +71,19 @@ def _value(title: str, value: object) -> object:
 
 
 def _pod(facts: Facts, row: ContainerRow | FailedPodRow, pod_text: PodText) -> str:
+    rows = _rows_of_pod(facts, row)
+    return pod_text(facts.snapshot, rows) if rows else ""
+
+
+def _rows_of_pod(facts: Facts, row: ContainerRow | FailedPodRow) -> list[ContainerRow]:
     from dpctl.inventory.containers import container_rows
 
     wanted = (row.namespace, row.pod, row.uid)
-    rows = [
+    return [
         found
         for found in facts.rows("containers", lambda f: container_rows(f.snapshot, f.joined))
         if (found.namespace, found.pod, found.uid) == wanted
     ]
-    return pod_text(facts.snapshot, rows) if rows else ""
 
 
 def _picture(facts: Facts | None, room: int) -> str | None:

@@ -149,6 +149,19 @@ def test_a_pod_in_full_is_that_of_the_command() -> None:
     assert "Containers:" in shown
 
 
+def test_a_pod_as_yaml_and_json_has_all_its_rows() -> None:
+    rows = facts_of().rows("pods", PAGES[2].make)
+    pods = [(row.namespace, row.pod) for row in rows if isinstance(row, ContainerRow)]
+    several = max(pods, key=pods.count)
+    assert pods.count(several) > 1
+    made = press(board("pods"), *["down"] * pods.index(several), "enter", "y")
+    resources = [row.resource for row in rows if (row.namespace, row.pod) == several]
+    for key in ("resource: ", '"resource": "'):
+        shown = text(made, 120, 400)
+        assert all(f"{key}{name}" in shown for name in resources if name)
+        press(made, "y")
+
+
 def test_the_numa_picture_in_three_ways() -> None:
     made = board("numa")
     assert "NUMA node 0" in text(made, 80, 40)
