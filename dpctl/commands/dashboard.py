@@ -21,6 +21,7 @@ _INTERVAL = 2.0
 _SIZE = (110, 26)
 _MOST_CELLS = 1000
 _LAST_SECONDS = 1.0
+_OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".bmp")
 
 
 @declare(
@@ -97,6 +98,8 @@ def command(
     if find_page(view) is None:
         raise UsageError(f"--view {view!r}: not one of {', '.join(page_names())}")
     env = find_env(common.settings)
+    if screenshot is not None and screenshot.lower().endswith(_OTHER_PICTURES):
+        raise UsageError(f"--screenshot {screenshot!r}: only SVG is written", "name it ….svg")
     if screenshot is not None:
         return _draw(common, env, view, screenshot, ascii_only, readonly)
     _check_terminal()

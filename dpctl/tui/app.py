@@ -122,6 +122,7 @@ class DashboardApp(App[int]):
         self.animation_level = "none"
         self.dashboard = board
         board.start = self._start
+        board.asked = max(interval, board.asked)
         self.crash: Exception | None = None
         """A defect: whoever runs this raises it once the terminal is given back."""
         self.mounted: Callable[[], None] = lambda: None

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 DETAIL = 2
 """Lines below a table for what its chosen row has no room for."""
-_PATIENCE = 4.0
+_MISSED = 2
+"""Readings that fail to come before the data counts as old."""
+_PATIENCE = 2.0
+_EVERYWHERE = (":", "/", "d")
+"""Keys that the foot leaves out first: `?` has them."""
 _BESIDE = 23
 """Columns of the second line that the node's name leaves to the others."""
 _LEAST_NAME = 8
@@ -84,7 +88,8 @@ def is_old(board: Dashboard, now: float) -> bool:
     """Older than readings are that come as they should."""
     if board.facts is None or not board.options.live:
         return False
-    return now - board.facts.reading.began > 3 * max(board.interval, 2.0) + _PATIENCE
+    pause = max(board.interval, board.asked)
+    return now - board.facts.reading.began > _MISSED * pause + _PATIENCE
 
 
 def notice(board: Dashboard, now: float, room: int) -> Line:
@@ -128,7 +133,15 @@ def detail(sheet: Sheet, room: int) -> list[Line]:
 
 def foot(board: Dashboard, room: int) -> Line:
     always = [("?", "keys"), ("q", "quit")]
-    return both_ends((Span(" "), *_hints(_keys(board))), (*_hints(always), Span(" ")), room)
+    keys, ending = _keys(board), (*_hints(always), Span(" "))
+    for least in _EVERYWHERE:  # what works on this page alone stays in sight
+        if _long(_hints(keys)) + _long(ending) + 3 > room:
+            keys = [pair for pair in keys if pair[0] != least]
+    return both_ends((Span(" "), *_hints(keys)), ending, room)
+
+
+def _long(spans: Sequence[Span]) -> int:
+    return sum(len(span.text) for span in spans)
 
 
 def _hints(keys: Sequence[tuple[str, str]]) -> list[Span]:
@@ -146,7 +159,7 @@ def _keys(board: Dashboard) -> list[tuple[str, str]]:
         return [*([("Enter", "agree")] if sheet.asks else []), *back]
     if isinstance(sheet, Reader):
         faces = [("y", "YAML, JSON")] if sheet.title != "keys" else []
-        return [*back, *faces, ("PgDn", "more"), (":", "page")]
+        return [*back, *faces, *([("PgDn", "more")] if sheet.more else []), (":", "page")]
     hints = [*back, ("Enter", sheet.page.inside or "in full"), ("d", "describe")]
     hints += [("/", "filter"), (":", "page")]
     if board.options.changes is not None:

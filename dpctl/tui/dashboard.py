@@ -44,6 +44,8 @@ class Dashboard:
         self.options = options
         self.facts: Facts | None = None
         self.reading: Reading | None = None
+        self.asked = 2.0
+        """Seconds between two readings as a person asked for them."""
         self.interval = 0.0
         """Seconds between two readings where that is longer than was asked for; else 0."""
         self.prompt: Prompt | None = None
@@ -240,7 +242,7 @@ class Dashboard:
 
     def _ask(self, page: PlanPage) -> None:
         if page.asks:
-            self.prompt = page.prompt(left=lambda: None)
+            self.prompt = page.prompt(left=self._back)
 
     def settled(self) -> None:
         """A job has ended or said something: a plan that asks gets its prompt at once."""
@@ -260,7 +262,8 @@ class Dashboard:
         """The whole screen: exactly `rows` lines of exactly `columns` columns. `now`: monotonic."""
         room, height = max(columns, 1), max(rows, 1)
         if columns < LEAST[0] or rows < LEAST[1]:
-            found = [line(f"the terminal is too small: {LEAST[0]} by {LEAST[1]} at least")]
+            text = f"the terminal is too small: {LEAST[0]} by {LEAST[1]} at least"
+            found = [line(part) for part in wrapped(text, room, "")]
         else:
             body = height - 4 - bars.DETAIL
             shown = self._body(room, body)

@@ -35,7 +35,10 @@ KEYS: tuple[tuple[str, tuple[Key, ...]], ...] = (
             ),
             Key("d", "describe the row: every column in full; a pod as dpctl pods NAME"),
             Key("y", "the row as YAML; y again as JSON"),
-            Key("Shift-letter", "sort by the column that begins so; again: the other way round"),
+            Key(
+                "Shift-letter",
+                "sort by the column that begins so; again: the other way, then the next",
+            ),
             Key("w", "all columns, or fewer"),
             Key("Ctrl-R, Ctrl-L", "read now and draw anew; draw the screen anew"),
         ),

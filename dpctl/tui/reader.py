@@ -74,6 +74,11 @@ class Reader:
         shown = self._lines[self.top : self.top + height]
         return [(Span("  "), *_styled(text)) for text in shown]
 
+    @property
+    def more(self) -> bool:
+        """Whether lines are left below those in sight."""
+        return self.top + self._height < len(self._lines)
+
     def position(self) -> str:
         whole = len(self._lines)
         if whole <= self._height:

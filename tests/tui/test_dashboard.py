@@ -9,7 +9,9 @@ from dpctl.inventory.rows import ContainerRow, ResourceState
 from dpctl.tui.dashboard import Dashboard, Options
 from dpctl.tui.facts import Facts, Reading
 from dpctl.tui.pages import PAGES, find_page, page_names
-from dpctl.tui.proposal import Changes, Proposal
+from dpctl.tui.plan import Job
+from dpctl.tui.proposal import Changes, Proposal, Result
+from dpctl.views.leftovers import SOCKET_CHANGES
 from tests.tui.boards import NAMES, board, facts_of, press, text
 
 
@@ -28,7 +30,9 @@ def test_every_page_fills_the_screen(capture: str, page: str, size: tuple[int, i
 
 @pytest.mark.parametrize("size", [(1, 1), (39, 24), (80, 9)])
 def test_a_terminal_that_is_too_small_is_told(size: tuple[int, int]) -> None:
-    assert "the terminal is too small"[: size[0] - 1] in text(board(), *size)
+    shown = text(board(), *size)
+    assert "the terminal is too small"[: size[0] - 1] in shown
+    assert size[0] < 10 or "40 by 10 at least" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("page", page_names())
@@ -228,6 +232,35 @@ def test_x_and_p_say_where_they_work_and_what_is_missing() -> None:
     assert " p works on resources, node, plugins and failed" in text(press(changing("pods"), "p"))
 
 
+@pytest.mark.parametrize("page", ["resources", "node", "plugins", "failed"])
+def test_the_foot_has_the_keys_that_change_something(page: str) -> None:
+    foot = text(changing(page)).splitlines()[-1]
+    assert " p prune" in foot
+    assert (" x remove" in foot) == (page in ("resources", "node"))
+    assert foot.endswith("? keys  q quit")
+
+
+def test_more_is_offered_where_there_is_more() -> None:
+    made = press(board(), "?")
+    assert "PgDn more" in text(made, 80, 24)
+    press(made, "end")
+    assert "PgDn more" not in text(made, 80, 24)
+
+
+def test_one_esc_leaves_a_plan_that_asks() -> None:
+    jobs: list[Job] = []
+    made = changing("plugins")
+    made.start = jobs.append
+    press(made, "p")
+    result = Result((), "done", True)
+    jobs[0].done(Proposal(SOCKET_CHANGES, (), (), "Remove?", "prune", lambda _: result))
+    made.settled()
+    assert "Type prune to agree" in text(made)
+    press(made, "escape")
+    assert made.prompt is None
+    assert "Enter devices" in text(made)
+
+
 def test_enter_where_nothing_lies_deeper_says_why() -> None:
     made = board("plugins")
     page = PAGES[3]
@@ -298,6 +331,15 @@ def test_a_hung_source_makes_the_data_old() -> None:
     made.take(reading(began=34))
     assert "data 0s old" in text(made, now=34)
     assert "!" not in text(made, now=34)
+
+
+def test_two_missed_readings_are_told() -> None:
+    made = live(reading())
+    assert "! data" not in text(made, now=5.9)
+    assert "! data 7s old" in text(made, now=7)
+    made.asked = 30.0
+    assert "! data" not in text(made, now=59)
+    assert "! data" in text(made, now=63)
 
 
 def test_a_longer_pause_is_told_and_is_not_old() -> None:

@@ -46,6 +46,13 @@ def test_hostile_texts_are_text() -> None:
     assert texts[1] == "[red]x[/]"
 
 
+def test_a_name_of_another_kind_of_picture_is_refused(tmp_path: Path) -> None:
+    found = dpctl("dashboard", "--from", BUNDLE, "--screenshot", str(tmp_path / "x.PNG"))
+    assert (found.code, found.out) == (2, "")
+    assert "only SVG is written" in found.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_cannot_be_written() -> None:
     found = dpctl("dashboard", "--from", BUNDLE, "--screenshot", "/nonexistent/x.svg")
     assert (found.code, found.out) == (4, "")
