@@ -142,7 +142,6 @@ class DashboardApp(App[int]):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if threading.current_thread() is threading.main_thread():
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
-        self.app_resume_signal.subscribe(self, self._resumed)
         self._paint()
         self._poller = Poller(self._read_node, self._post, self._interval)
         self.call_after_refresh(self._poller.start)  # the first screen does not wait for a reading
@@ -227,10 +226,6 @@ class DashboardApp(App[int]):
         """Also what textual sends after Ctrl-Z and fg, when the screen has been the shell's."""
         self._canvas.lost()
         self.call_after_refresh(self._paint)
-
-    def _resumed(self, _app: App[Any]) -> None:
-        """Back from the shell (`fg`): the terminal gives an empty screen, textual draws nothing."""
-        self.refresh(layout=True)
 
     def action_leave(self) -> None:
         self.dashboard.press("ctrl+c")
