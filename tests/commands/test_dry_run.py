@@ -6,6 +6,7 @@ import pytest
 
 from dpctl.cli import dry_runs
 from dpctl.lab.fixture import Lab
+from tests.examples.shell import comparable
 from tests.run import dpctl
 
 COMMANDS = [
@@ -29,7 +30,8 @@ def test_both_spellings(lab: Lab, command: tuple[str, ...]) -> None:
     results = [dpctl(*way, "-o", "name", env=lab.env) for way in ways]
     assert results[0].code == 0, results[0]
     assert results[0].out
-    assert all(r == results[0] for r in results)
+    # How much is left of a grace is another in each.
+    assert len({(r.code, r.out, comparable(r.err)) for r in results}) == 1
 
 
 @pytest.mark.parametrize(
