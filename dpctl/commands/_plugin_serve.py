@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpctl import streams
-from dpctl.commands._plugin_target import Yes
+from dpctl.commands._plugin_target import Yes, check_resource
 from dpctl.errors import DpctlError, ExitCode, NotAppliedError, UsageError
 from dpctl.model import Snapshot, Source
 from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare
@@ -117,8 +117,7 @@ def serve(
     served = served._replace(spec=replace(served.spec, **given))  # type: ignore[arg-type]
     if endpoint is not None:
         cues.check_endpoint(endpoint)
-    if resource is not None:
-        cues.check_resource(resource)
+    check_resource(served.spec.resource, "for example: --resource sample.example/gpu")
     return _serve(common, served, control, force, yes, as_json=how.format == "json")
 
 
@@ -258,7 +257,8 @@ class _Printer:
             failed = f": {event['error']}" if "error" in event else ""
             return f"cue: {event['line']}{failed}"
         if kind == "refused":
-            return f"not registered: {event['error']} (trying again)"
+            again = "" if event["final"] else " (trying again)"
+            return f"not registered: {event['error']}{again}"
         if kind == "answer":
             return str(event["text"])
         words = {

@@ -70,6 +70,15 @@ class Asked(NamedTuple):
         return f"{target.path} ({mark}{shorten(target.resource, 100)})"
 
 
+def check_resource(name: str, hint: str = "an extended resource, such as nvidia.com/gpu") -> None:
+    """Raises UsageError for what no kubelet lets a plugin register."""
+    from dpctl import names
+    from dpctl.text import shorten
+
+    if not names.is_extended(name):
+        raise UsageError(f"{shorten(name, 80)} is no name that a plugin can register", hint)
+
+
 def find(common: Common, text: str, more: Collection[Source] = ()) -> Asked:
     """The socket that SOCKET means. `more`: sources that the command needs besides.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpctl import streams
+from dpctl.commands._plugin_target import check_resource
 from dpctl.errors import DeniedError, FoundError, UsageError
 from dpctl.model import Snapshot, Source
 from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare, duration
@@ -88,7 +89,9 @@ def wait(
     from dpctl.views.plugin import WAITED
 
     one_of("--for", condition, CONDITIONS)
-    _check(resource, count if condition == GONE else None)
+    if count is not None and condition == GONE:
+        raise UsageError("--count says nothing with --for gone", "leave it out")
+    check_resource(resource)
     options = common.output
     limit = timeout or _TIMEOUT
     row, snap = _until(common, resource, condition, count or 1, limit)
@@ -103,19 +106,6 @@ def wait(
         amount = "" if row.seen is None else f" ({row.seen})"
         output.write_text(f"resource/{escape(resource)} {condition}{amount}")
     return None
-
-
-def _check(resource: str, useless: int | None) -> None:
-    from dpctl import names
-    from dpctl.text import shorten
-
-    if useless is not None:
-        raise UsageError("--count says nothing with --for gone", "leave it out")
-    if not names.is_extended(resource):
-        raise UsageError(
-            f"{shorten(resource, 80)} is no name that a plugin can register",
-            "an extended resource, such as nvidia.com/gpu",
-        )
 
 
 def _until(

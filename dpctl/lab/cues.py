@@ -165,12 +165,6 @@ def check_endpoint(name: str) -> None:
         raise UsageError(f"--endpoint: {bad}", "for example: --endpoint sample.sock")
 
 
-def check_resource(name: str) -> None:
-    """Raises UsageError for what cannot be sent; whether a kubelet takes it, it says itself."""
-    if not _is_utf8(name):
-        raise UsageError("--resource is no UTF-8", "for example: --resource sample.example/gpu")
-
-
 def _is_utf8(text: str) -> bool:
     try:
         text.encode()

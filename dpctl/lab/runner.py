@@ -7,8 +7,11 @@ What a plugin can be told while it runs (`command`) is here, too; how that reach
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import threading
+import time
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
@@ -27,6 +30,10 @@ from dpctl.pb.deviceplugin.v1beta1 import deviceplugin_pb2_grpc as rpc
 _POLL = 0.05
 """Seconds between two looks at kubelet.sock."""
 _RETRY = 0.5
+_LONGEST_RETRY = 10.0
+"""Seconds before a kubelet that has refused is asked again: the first pause, and the longest."""
+_FINAL = re.compile(r'the ResourceName ".*" is invalid|requested API version .* is not supported')
+"""How a kubelet begins its answer to what it will never take (kubelet-facts §3.1)."""
 _STREAMS = 16
 
 
@@ -42,7 +49,8 @@ class Runner:
         *,
         careful: bool = False,
     ) -> None:
-        """`tell`: hears of `serving`, `registered`, `refused`; `calls`: of every call.
+        """`tell`: hears of `serving`, `registered`, `refused` (`final`: this kubelet is not asked
+        again); `calls`: of every call.
         `careful`: of what has the socket's name only our own and a dead socket are taken away."""
         self.spec = spec
         self._careful = careful
@@ -64,6 +72,11 @@ class Runner:
         self.error: str | None = None
         self.refused_by: str | None = None
         """Identity of the kubelet.sock whose kubelet answered Register with an error."""
+        self._tried: str | None = None
+        """Identity of the kubelet.sock that the two below are about."""
+        self._pause = _RETRY
+        self._again = 0.0
+        """Not asked before this moment of the monotonic clock."""
 
     def run(self) -> None:
         """Until `stop`, or the end of the process."""
@@ -76,13 +89,25 @@ class Runner:
                 if kubelet is not None and kubelet != self.registered_with and not self._down:
                     if self._server is not None and not self.spec.watch_kubelet:
                         return
-                    taken = self._taken() if self._careful else None
-                    if taken is not None:
-                        self._refused(taken)
-                    elif not self._stopping.is_set():
-                        self.serve()
-                        self.register(kubelet)
-            self._stopping.wait(_POLL if self.error is None else _RETRY)
+                    self._try(kubelet)
+            self._stopping.wait(_POLL)
+
+    def _try(self, kubelet: str) -> None:
+        """Register with this kubelet, if it is time. One that refused is asked again after a pause
+        that doubles; a new one at once, and on a new socket: it may have taken the old one away."""
+        new = kubelet != self._tried
+        if new:
+            self._tried, self._pause, self._again = kubelet, _RETRY, 0.0
+        if time.monotonic() < self._again:
+            return
+        taken = self._taken() if self._careful else None
+        if taken is not None:
+            self._refused(taken)
+        elif not self._stopping.is_set():
+            own = self._is_own(self._directory / self.spec.endpoint)
+            if new or self._server is None or not own:
+                self.serve()
+            self.register(kubelet)
 
     def serve(self) -> None:
         """Serve on a new socket; an earlier one is closed first, as its file may be gone."""
@@ -169,12 +194,15 @@ class Runner:
         """Serve and register again."""
         with self._lock:
             self._down = False
-            self.registered_with = None
+            self.registered_with = self._tried = None
 
     def _refused(self, why: str) -> None:
         self.error = why
+        final = _FINAL.match(why) is not None
+        self._again = math.inf if final else time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_RETRY)
         if not self._stopping.is_set():
-            self._tell({"event": "refused", "error": why})
+            self._tell({"event": "refused", "error": why, "final": final})
 
     def _taken(self) -> str | None:
         """What of somebody else has the socket's name; None: nothing but a dead socket."""

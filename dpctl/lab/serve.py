@@ -101,16 +101,21 @@ class Server:
                     self.stopped.set()
 
     def _hear(self, event: Json) -> None:
-        """Of the runner: a kubelet that refuses does so twice a second."""
+        """Of the runner: a kubelet that refuses goes on doing so; a final refusal is the end."""
         if event["event"] == "refused":
             if event["error"] == self._last_error:
                 return
             self._last_error = event["error"]
-        else:
+        elif event["event"] == "registered":
             self._last_error = ""
-        if event["event"] == "registered":
             self._registered.set()
         self._tell(event)
+        if event.get("final"):
+            self._failure = PeerError(
+                f"the kubelet will never take {self._served.spec.resource}: {event['error']}",
+                "another name: --resource NAME, or `resource` in the scenario's file",
+            )
+            self.stopped.set()
 
     # -- cues
 

@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -120,7 +121,9 @@ def test_serve(new_lab: Callable[..., Lab]) -> None:
         (("gpus", "--endpoint", "kubelet.sock", "--yes"), 2, "the kubelet's own"),
         (("gpus", "--endpoint", "../x", "--yes"), 2, "no file name"),
         (("gpus", "--endpoint", "\udcff", "--yes"), 2, "endpoint is no UTF-8"),
-        (("gpus", "--resource", "a.b/\udcff", "--yes"), 2, "--resource is no UTF-8"),
+        (("gpus", "--resource", "a.b/\udcff", "--yes"), 2, "no name that a plugin can register"),
+        (("gpus", "--resource", "nodomain", "--yes"), 2, "nodomain is no name that a plugin can"),
+        (("gpus", "--resource", "cpu"), 2, "cpu is no name that a plugin can register"),
         (("gpus", "--endpoint", "kubelet.pid", "--yes"), 6, "no socket: it is left alone"),
         (("nosuch", "--yes"), 2, "no scenario"),
         (("./nosuch.toml", "--yes"), 3, "cannot be read"),
@@ -136,6 +139,16 @@ def test_what_is_not_served(
     found = run(lab, "serve", *arguments)
     assert (found.code, found.out) == (code, "")
     assert words in found.err
+
+
+def test_a_name_in_a_file_is_looked_at_before_it_is_served(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('resource = "Sample Example/nic"\ndevices = ["nic-0"]\n')
+    found = run(lab, "serve", str(file), "--yes")
+    assert (found.code, found.out) == (2, "")
+    assert "Sample Example/nic is no name that a plugin can register" in found.err
+    # One that is given instead counts.
+    assert "is served by" in run(lab, "serve", str(file), "--resource", GPU, "--yes").err
 
 
 def test_shipped_scenarios(lab: Lab) -> None:

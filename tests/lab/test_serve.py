@@ -9,6 +9,7 @@ import socket
 import stat
 import threading
 from collections.abc import Iterator
+from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import grpc
 import pytest
 
-from dpctl.errors import UsageError
+from dpctl.errors import PeerError, UsageError
 from dpctl.lab.cues import Served
 from dpctl.lab.runner import Runner
 from dpctl.lab.serve import Server
@@ -132,6 +133,57 @@ def test_the_place_of_a_device_may_stand_twice_in_its_path(tmp_path: Path) -> No
         answer = stub.Allocate(asked, timeout=60)
     runner.stop()
     assert answer.container_responses[0].devices[0].host_path == "/dev/0/0"
+
+
+# -- a kubelet that refuses
+
+
+@contextmanager
+def refusing(directory: Path, answer: str) -> Iterator[list[str]]:
+    """A kubelet.sock whose Register fails with this text, and the names that it was asked for."""
+    asked: list[str] = []
+
+    class Refusing(rpc.RegistrationServicer):
+        def Register(self, request: Any, context: Any) -> Any:
+            asked.append(request.resource_name)
+            context.abort(grpc.StatusCode.UNKNOWN, answer)
+
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    rpc.add_RegistrationServicer_to_server(Refusing(), server)  # type: ignore[no-untyped-call]
+    server.add_insecure_port(f"unix:{directory}/kubelet.sock")
+    server.start()
+    try:
+        yield asked
+    finally:
+        server.stop(0).wait(10)
+
+
+def test_it_is_asked_again_ever_more_seldom_and_on_the_same_socket(tmp_path: Path) -> None:
+    told: list[Any] = []
+    runner = careful(tmp_path, told)
+    thread = threading.Thread(target=runner.run)
+    with refusing(tmp_path, "failed to dial device plugin: context deadline exceeded") as asked:
+        thread.start()
+        eventually(lambda: len(asked) == 3 and runner._pause == 4.0)
+        runner.stop()
+        thread.join()
+    assert [event["event"] for event in told] == ["serving", "refused", "refused", "refused"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f'the ResourceName "{SPEC.resource}" is invalid',
+        'requested API version "v1beta1" is not supported by kubelet. Supported version is ["v2"]',
+    ],
+)
+def test_what_it_will_never_take_is_the_end(tmp_path: Path, answer: str) -> None:
+    told: list[Any] = []
+    server = Server(Served(SPEC, "", (), False), tmp_path, told.append)
+    with refusing(tmp_path, answer) as asked, pytest.raises(PeerError, match="never take"):
+        server.run(None)
+    assert asked == [SPEC.resource]
+    assert [event.get("final") for event in told] == [None, True]
 
 
 # -- the control socket
