@@ -18,6 +18,7 @@ from dpctl.options import CLUSTER, OUTPUT, PLACES, READING, Common, declare, dur
 if TYPE_CHECKING:
     from dpctl.env import Env
     from dpctl.inventory.by_hand_rows import WaitRow
+    from dpctl.inventory.waited import Step
 
 _CHEAP = frozenset({Source.DIRECTORY, Source.CHECKPOINT})
 _LOCAL = _CHEAP | {
@@ -31,6 +32,9 @@ _TIMEOUT = 300.0
 _INTERVAL = 1.0
 """Seconds between two looks: a kubelet takes ten to write the Node."""
 _SHORTEST_CALL = 0.2
+_CLOSER_LOOK = 2.0
+"""Seconds that each source has at most to say which step is missing."""
+_SHOW = "`dpctl resources {} -o wide` shows what there is"
 
 
 @declare(
@@ -78,8 +82,8 @@ def wait(
     gone: the kubelet has let go of it (five minutes after the plugin's end) and the Node shows 0 or
     nothing: dpctl node prune may remove it.
 
-    Neither kubelet nor plugin nor socket need be there yet. Exit code 1 when the time is over, with
-    what was still missing.
+    Neither kubelet nor plugin nor socket need be there yet. What is missing is said at the
+    beginning, and at the end (exit code 1) when the time is over.
     """
     from dpctl import output
     from dpctl.commands._reading import one_of
@@ -94,13 +98,13 @@ def wait(
     check_resource(resource)
     options = common.output
     limit = timeout or _TIMEOUT
-    row, snap = _until(common, resource, condition, count or 1, limit)
+    row, snap, step = _until(common, resource, condition, count or 1, limit)
     if options.format != "table":
         output.write([row], WAITED, options=options, snapshot_meta=Envelope.of(snap))
     if not row.met:
         raise FoundError(
             f"{resource} is not {condition} after {limit:g} s: {row.waiting_for}",
-            f"`dpctl resources {resource} -o wide` shows what there is; --timeout waits longer",
+            f"{step.hint if step else _SHOW.format(resource)}; --timeout waits longer",
         )
     if options.format == "table":
         amount = "" if row.seen is None else f" ({row.seen})"
@@ -110,14 +114,16 @@ def wait(
 
 def _until(
     common: Common, resource: str, condition: str, wanted: int, timeout: float
-) -> tuple[WaitRow, Snapshot]:
+) -> tuple[WaitRow, Snapshot, Step | None]:
     """How it stood at last. Places are looked for each time: a kubelet that starts meanwhile may
     have its root elsewhere."""
     from dpctl.env import find_env
-    from dpctl.inventory.waited import waited
+    from dpctl.inventory.waited import waited, with_step
 
     started = time.monotonic()
     progress = _Progress(common, resource, timeout)
+    before: WaitRow | None = None
+    step: Step | None = None
     try:
         while True:
             left = started + timeout - time.monotonic()
@@ -132,12 +138,35 @@ def _until(
             elsewhere = _is_elsewhere(env, snap)
             row = waited(snap, resource, condition, wanted, elsewhere=elsewhere)
             left = started + timeout - time.monotonic()
-            if row.met or left <= 0:
-                return row, snap
+            if row.met:
+                return row, snap, None
+            # Not every time: the plugins would be asked each second.
+            if row != before or left <= 0:
+                before = row
+                step = None if elsewhere else _missing(env, snap, resource, condition)
+            row = with_step(row, step)
+            if left <= 0:
+                return row, snap, step
             progress.show(row, time.monotonic() - started)
             time.sleep(min(_INTERVAL, left))
+    except KeyboardInterrupt:
+        progress.interrupted(condition)
+        raise
     finally:
         progress.close()
+
+
+def _missing(env: Env, snap: Snapshot, resource: str, condition: str) -> Step | None:
+    """Which step is missing, by a closer look where the two files were enough."""
+    from dpctl.collect import collect
+    from dpctl.inventory.waited import GONE, HEALTHY, missing_step
+
+    if condition == GONE:
+        return None
+    if snap.source(Source.SOCKETS) is None:
+        env = env._replace(request_timeout=_CLOSER_LOOK)
+        snap = collect(env, _LOCAL if condition == HEALTHY else _LOCAL | {Source.NODE}, again=True)
+    return missing_step(snap, resource)
 
 
 def _look(env: Env, resource: str, condition: str, wanted: int) -> Snapshot:
@@ -181,7 +210,8 @@ def _refuse_denied(snap: Snapshot) -> None:
 
 
 class _Progress:
-    """On a terminal one line that is written over; elsewhere, under -v, a line for every change."""
+    """What is missing at first; then on a terminal one line that is written over, elsewhere, under
+    -v, a line for every change."""
 
     def __init__(self, common: Common, resource: str, timeout: float) -> None:
         from dpctl.outputs.terminal import is_terminal
@@ -193,21 +223,30 @@ class _Progress:
         self._last: str | None = None
 
     def show(self, row: WaitRow, seconds: float) -> None:
+        before, self._last = self._last, row.waiting_for
+        if before is None:
+            streams.note(f"waiting for {self._resource}: {row.waiting_for}")
+        elif self._verbose and not self._terminal and row.waiting_for != before:
+            streams.note(f"waiting: {row.waiting_for}")
         if self._terminal:
             self._paint(f"{int(seconds)}s of {self._timeout:g}s: {row.waiting_for}")
-        elif self._verbose and row.waiting_for != self._last:
-            streams.note(f"waiting: {row.waiting_for}")
-        self._last = row.waiting_for
 
     def _paint(self, text: str) -> None:
         from dpctl.outputs.terminal import size
         from dpctl.text import escape, shorten
 
         columns = size(sys.stderr)[0] or 80
-        line = shorten(escape(f"waiting for {self._resource}, {text}"), max(columns - 1, 20))
+        # Room for the ^C that a terminal echoes: on the next line it could not be wiped off.
+        line = shorten(escape(f"waiting for {self._resource}, {text}"), max(columns - 3, 20))
         with suppress(OSError, ValueError):  # the terminal went away
             sys.stderr.write(f"\r{line}\x1b[K")
             sys.stderr.flush()
+
+    def interrupted(self, condition: str) -> None:
+        """The last word after Ctrl-C."""
+        if self._last is not None:
+            self.close()
+            streams.note(f"{self._resource} is not {condition} yet: {self._last}")
 
     def close(self) -> None:
         if self._terminal and self._last is not None:

@@ -7,10 +7,13 @@ restart it shows the old counts until the plugin has registered again (kubelet-f
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dpctl.inventory.by_hand_rows import WaitRow
 from dpctl.inventory.devices import Devices
 from dpctl.model import Snapshot, Source
 from dpctl.quantity import count
+from dpctl.text import did_you_mean, shorten
 
 ALLOCATABLE, HEALTHY, GONE = "allocatable", "healthy", "gone"
 CONDITIONS = (ALLOCATABLE, HEALTHY, GONE)
@@ -53,7 +56,9 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
     if snap.checkpoint is not None and not snap.checkpoint.absent:
         known = len(set(snap.checkpoint.registered.get(resource, ())))
         if known < wanted:
-            return known, "registered, by the kubelet's checkpoint"
+            none = resource not in snap.checkpoint.registered
+            first = "no plugin has registered it, " if none else ""
+            return known, f"{first}by the kubelet's checkpoint"
     verdict = joined.connections.connected(resource)
     if verdict.value is None and snap.pod_resources is not None and snap.allocatable is not None:
         # Without a table to trust: what the kubelet itself offers right now.
@@ -61,6 +66,55 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
     if verdict.value is None:
         return None, f"not known whether its plugin is connected: {verdict.evidence}"
     return len(joined.healthy(resource)), verdict.evidence
+
+
+class Step(NamedTuple):
+    """What has to happen first, and what a person can do about it."""
+
+    missing: str
+    hint: str
+
+
+def missing_step(snap: Snapshot, resource: str) -> Step | None:
+    """Why a resource has too few devices, from a snapshot with the sockets and (if it was read) the
+    Node. None: a kubelet or its plugin is missing altogether, or the plugin is connected."""
+    checkpoint = snap.checkpoint
+    if snap.directory is None or snap.directory.entry("kubelet.sock") is None or checkpoint is None:
+        return None
+    connections = Devices(snap).connections
+    if connections.connected(resource).value is not False:
+        return None
+    if connections.served(resource).value:
+        socket = shorten(connections.endpoints(resource)[0][0], 80)
+        return Step(
+            f"{socket} serves it, but has not registered it with this kubelet", "restart its plugin"
+        )
+    if resource in connections.tracked:
+        return Step("its plugin is gone (the kubelet still knows the name)", "start its plugin")
+    shown = snap.node.capacity.get(resource) if snap.node is not None else None
+    if shown is not None:
+        return Step(
+            f"no plugin has registered it: the Node's {shorten(shown, 40)} is a left-over, or set "
+            "by hand",
+            "start its plugin",
+        )
+    known = {*connections.tracked, *connections.keys_of}
+    known.update(snap.node.capacity if snap.node is not None else ())
+    elsewhere = ", and the Node does not know the name" if snap.node is not None else ""
+    # All of .example/ look alike: half of the name must be right.
+    halves = set(resource.split("/"))
+    near = did_you_mean(resource, [k for k in known - {resource} if halves & set(k.split("/"))])
+    return Step(
+        f"no plugin has registered it{elsewhere}", f"{near}`dpctl resources` lists what there is"
+    )
+
+
+def with_step(row: WaitRow, step: Step | None) -> WaitRow:
+    """The row, which then says what has to happen instead of where the count is from."""
+    if step is None or row.met:
+        return row
+    seen = "" if row.seen is None else f"{row.seen} of {row.wanted} {row.condition}: "
+    return row._replace(waiting_for=f"{seen}{step.missing}")
 
 
 def _left(snap: Snapshot, joined: Devices, resource: str, elsewhere: bool) -> str | None:

@@ -46,6 +46,36 @@ def test_wait_in_vain(lab: Lab, arguments: tuple[str, ...], words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "missing", "hint"),
+    [
+        ("video.example/encoder", "encoder.sock serves it, but has not registered", "restart its"),
+        ("fabric.example/rdma", "its plugin is gone", "start its plugin"),
+        ("ghost.example/tpu", "no plugin has registered it: the Node's 4 is", "start its plugin"),
+        ("vendor.example/gpuu", "the Node does not know the name", f'did you mean "{GPU}'),
+    ],
+)
+def test_which_step_is_missing(lab: Lab, name: str, missing: str, hint: str) -> None:
+    found = run(lab, "wait", name, "--timeout", "1500ms")
+    note, error, last = found.err.splitlines()
+    assert note.startswith(f"note: waiting for {name}: 0 of 1 allocatable: ")
+    assert error.startswith(f"error: {name} is not allocatable after 1.5 s: ")
+    assert missing in note
+    assert missing in error
+    assert last.startswith(f"hint: {hint}")
+
+
+def test_the_last_word_of_a_wait_that_is_interrupted(lab: Lab) -> None:
+    process = start(lab, "wait", "ghost.example/tpu")
+    assert process.stderr is not None
+    said = process.stderr.readline().replace("waiting for ghost.example/tpu: ", "")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    last = "note: ghost.example/tpu is not allocatable yet: "
+    assert process.returncode == 130
+    assert err.startswith(said.replace("note: ", last))
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("cpu",), "no name that a plugin can register"),

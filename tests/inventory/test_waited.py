@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpctl.inventory.waited import waited
+from dpctl.inventory.waited import missing_step, waited, with_step
 from dpctl.model import Allocatable, Device, PodResources, Snapshot, Source, SourceRow
 from tests import build
 from tests.build import NOW
@@ -61,7 +61,7 @@ def test_old_counts_on_the_node_are_not_believed(condition: str) -> None:
 
 def test_two_files_say_enough_of_what_cannot_be_met() -> None:
     row = waited(snapshot(sockets=None, kubelets=None, node=None), R, "allocatable", 3)
-    assert row.waiting_for == "2 of 3 allocatable (registered, by the kubelet's checkpoint)"
+    assert row.waiting_for == "2 of 3 allocatable (by the kubelet's checkpoint)"
 
 
 def test_without_a_table_the_kubelets_offer_counts() -> None:
@@ -101,3 +101,51 @@ def test_gone() -> None:
         row = waited(still, R, "gone", 1)
         assert not row.met
         assert row.waiting_for
+
+
+NOBODY = {"checkpoint": build.checkpoint({"other.example/nic": ()}), "sockets": build.table()}
+"""A kubelet, and no plugin that serves the resource."""
+
+
+@pytest.mark.parametrize(
+    ("fields", "resource", "missing", "hint"),
+    [
+        # A plugin that has not noticed the kubelet's restart.
+        (
+            {"sockets": QUIET},
+            R,
+            "gpu.sock serves it, but has not registered it with this kubelet",
+            "restart its plugin",
+        ),
+        ({"sockets": build.table()}, R, "its plugin is gone", "start its plugin"),
+        (NOBODY, R, "no plugin has registered it: the Node's 2 is a left-over", "start its plugin"),
+        (
+            NOBODY,
+            "vendor.example/gpuu",
+            "no plugin has registered it, and the Node does not know the name",
+            'did you mean "vendor.example/gpu"? `dpctl resources` lists what there is',
+        ),
+        ({**NOBODY, "node": None}, R, "no plugin has registered it", "`dpctl resources` lists"),
+    ],
+)
+def test_the_step_that_is_missing(
+    fields: dict[str, object], resource: str, missing: str, hint: str
+) -> None:
+    snap = snapshot(**fields)
+    step = missing_step(snap, resource)
+    assert step is not None
+    assert step.missing.startswith(missing)
+    assert step.hint.startswith(hint)
+    row = with_step(waited(snap, resource, "healthy", 4), step)
+    assert row.waiting_for is not None
+    assert step.missing in row.waiting_for
+
+
+def test_no_step_is_made_up() -> None:
+    for fields in (
+        {},  # connected
+        {"sockets": STRANGE},
+        {"directory": None},
+        {"checkpoint": None},
+    ):
+        assert missing_step(snapshot(**fields), R) is None
