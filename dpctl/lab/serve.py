@@ -191,8 +191,9 @@ class Server:
                 raise UsageError(
                     "--control -: standard input is closed", "--control FILE makes a socket"
                 )
-            target, stream = self._obey, sys.stdin.buffer
-            threading.Thread(target=target, args=(stream, None), daemon=True).start()
+            threading.Thread(
+                target=self._obey_input, args=(sys.stdin.fileno(),), daemon=True
+            ).start()
             yield
         else:
             path = Path(control)
@@ -220,6 +221,12 @@ class Server:
         with contextlib.suppress(OSError), connection, connection.makefile("rwb") as made:
             stream = cast(IO[bytes], made)
             self._obey(stream, stream)
+
+    def _obey_input(self, descriptor: int) -> None:
+        # Not sys.stdin's own reader: at the end of the process that is closed, and the interpreter
+        # aborts where a thread still waits in it.
+        with open(descriptor, "rb", closefd=False) as stream:
+            self._obey(stream, None)
 
     def _obey(self, lines: IO[bytes], answers: IO[bytes] | None) -> None:
         """A cue a line; the answer is `ok`, a line of JSON, or `error: …`."""

@@ -27,14 +27,14 @@ def normal(lab: Lab, text: str) -> str:
     return text.replace(str(lab.directory), "/LAB")
 
 
-def start(lab: Lab, *arguments: str) -> subprocess.Popen[str]:
+def start(lab: Lab, *arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith("DPCTL_")}
     return subprocess.Popen(
         [sys.executable, "-m", "dpctl", "plugin", *arguments],
         env={**clean, "HOME": "/nonexistent", **lab.env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         text=True,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -187,3 +188,18 @@ def test_shipped_scenarios(lab: Lab) -> None:
     names = [line.split()[0] for line in listed.out.splitlines()]
     assert names == ["faulty", "flapping", "gpus", "replicas", "shared-updates", "too-large"]
     assert "resource = " in run(lab, "serve", "gpus", "--print").out
+
+
+def test_ctrl_c_while_standard_input_is_read(new_lab: Callable[..., Lab]) -> None:
+    """It stays open, and a thread reads it: the interpreter must not stumble over that."""
+    lab = new_lab(scenario="empty")
+    for _ in range(3):
+        read, write = os.pipe()
+        process = start(lab, "serve", "gpus", "--yes", "--control", "-", stdin=read)
+        os.close(read)
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        os.close(write)
+        assert process.returncode == 130, err
