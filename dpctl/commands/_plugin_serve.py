@@ -97,6 +97,7 @@ def serve(
 
     from dpctl import output
     from dpctl.lab import cues
+    from dpctl.text import shorten
 
     how = common.output
     if listed:
@@ -112,6 +113,10 @@ def serve(
         output.write_text(_safe(text))
         return None
     served = cues.parse_scenario(text, scenario)
+    twice = cues.repeated(served)
+    if twice and path.parent != cues.SHIPPED:  # `faulty` means it
+        names = shorten(", ".join(twice[:5]), 200)
+        streams.warn(f"{scenario} lists twice: {names}", "a kubelet counts an ID once")
     changes = {"resource": resource, "endpoint": endpoint}
     given = {key: value for key, value in changes.items() if value is not None}
     served = served._replace(spec=replace(served.spec, **given))  # type: ignore[arg-type]

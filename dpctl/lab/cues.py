@@ -23,6 +23,7 @@ from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
 from dpctl.lab.api_errors import Json
 from dpctl.lab.sample_plugin import METHODS
 from dpctl.lab.spec import PluginSpec, SampleDevice
+from dpctl.text import did_you_mean
 
 SHIPPED = Path(__file__).parent / "scenarios"
 _LARGEST = 16 << 20
@@ -30,6 +31,9 @@ _MOST_DEVICES = 200_000
 _LARGEST_NODE = 2**31
 _LONGEST_PAUSE = 7 * 86400.0
 _SHORTEST_ROUND = 0.1
+_MOST_MISTAKES = 5
+_MOST_NEAR = 1000
+"""IDs that a wrong one is compared with."""
 _LONGEST_QUOTED = 1 << 16
 _LARGEST_LIST = 64 << 20
 """Characters of all IDs: sixteen times what a kubelet takes."""
@@ -76,10 +80,13 @@ class Served(NamedTuple):
 def device(text: str) -> SampleDevice:
     """`ID[@NUMA,NUMA][!HEALTH]`. Raises ValueError."""
     found = _DEVICE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"no device: {text!r}")
-    name, nodes, health = found.groups()
-    numa = None if nodes is None else tuple(int(n) for n in nodes[1:].split(",") if n)
+    try:
+        name, nodes, health = found.groups() if found is not None else (text, "@?", None)
+        numa = None if nodes is None else tuple(int(n) for n in nodes[1:].split(",") if n)
+    except ValueError as error:
+        raise ValueError(
+            f"device {text[:80]!r}: behind @ stand NUMA nodes, as in nic-0@0 or nic-0@0,1"
+        ) from error
     if any(abs(node) > _LARGEST_NODE for node in numa or ()):
         raise ValueError(f"no NUMA node: {text[:80]!r}")
     return SampleDevice(name, numa, health[1:] if health else "Healthy")
@@ -118,21 +125,42 @@ def read_text(path: Path) -> str:
 
 
 def parse_scenario(text: str, where: str) -> Served:
-    """Raises BadDataError, which names the key that is wrong."""
+    """Raises BadDataError, which names the key that is wrong, or all cues that are."""
+    near, good = "", "gpus"
     try:
         return _served(tomllib.loads(text))
+    except _MistakeError as error:
+        why, near, good = str(error), error.near, error.good
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise BadDataError(
-            f"{where} is no scenario: {why[:300]}",
-            "`dpctl plugin serve gpus --print` shows a good one",
-        ) from error
+        why = _words_of(error)
+    raise BadDataError(
+        f"{where} is no scenario: {why}",
+        f"{near}`dpctl plugin serve {good} --print` shows a good one",
+    )
+
+
+class _MistakeError(ValueError):
+    """What is wrong in a file, what was meant, and which shipped scenario shows it done well."""
+
+    def __init__(self, why: str, near: str = "", good: str = "gpus") -> None:
+        super().__init__(why)
+        self.near = near
+        self.good = good
+
+
+def _words_of(error: Exception) -> str:
+    why = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+    return why[:300]
 
 
 def _served(document: Mapping[str, Any]) -> Served:
     unknown = sorted(set(document) - _KEYS)
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(_KEYS))}")
+        wrong = " and ".join(repr(key[:60]) for key in unknown[:3])
+        raise _MistakeError(
+            f"{wrong} {'is' if len(unknown) == 1 else 'are'} not one of {', '.join(sorted(_KEYS))}",
+            did_you_mean(unknown[0], _KEYS),
+        )
     texts = {key: _of(document, key, str) for key in _TEXTS if key in document}
     flags = {key: _of(document, key, bool) for key in _FLAGS if key in document}
     resource = str(document["resource"])
@@ -150,7 +178,7 @@ def _served(document: Mapping[str, Any]) -> Served:
         annotations={str(k): str(v) for k, v in document.get("annotations", {}).items()},
         **given,
     )
-    cues = tuple(_cue(item) for item in document.get("cues", ()))
+    cues = _cues(document.get("cues", ()), spec.devices)
     about = _of(document, "about", str) if "about" in document else ""
     repeat = "repeat" in document and _of(document, "repeat", bool) and bool(cues)
     if repeat and sum(cue.after for cue in cues) < _SHORTEST_ROUND:
@@ -216,7 +244,26 @@ def _devices(document: Mapping[str, Any]) -> list[SampleDevice]:
     ]
 
 
-def _cue(item: Mapping[str, Any]) -> Cue:
+def _cues(items: Sequence[Mapping[str, Any]], devices: Sequence[SampleDevice]) -> tuple[Cue, ...]:
+    """All of them, or a _MistakeError that names each one that is wrong."""
+    known = {one.device_id for one in devices}
+    found: list[Cue] = []
+    wrong: list[str] = []
+    near = ""
+    for number, item in enumerate(items, 1):
+        try:
+            found.append(_cue(item, known))
+        except (ValueError, TypeError, KeyError) as error:
+            wrong.append(f"cue {number}: {_words_of(error)}")
+            near = near or getattr(error, "near", "")
+    if wrong:
+        more = f"; and {len(wrong) - _MOST_MISTAKES} more" if len(wrong) > _MOST_MISTAKES else ""
+        raise _MistakeError("; ".join(wrong[:_MOST_MISTAKES]) + more, near, "flapping")
+    return tuple(found)
+
+
+def _cue(item: Mapping[str, Any], known: set[str]) -> Cue:
+    """`known`: the IDs that are listed by then, and behind it."""
     after = item["after"]
     if isinstance(after, bool) or not isinstance(after, int | float):
         raise ValueError("after is not a number of seconds")
@@ -224,8 +271,33 @@ def _cue(item: Mapping[str, Any]) -> Cue:
         raise ValueError("after is not a number of seconds up to a week")
     lines = tuple(str(line) for line in _of(item, "do", list))
     for line in lines:
-        parse_cue(line)
+        _follow(*parse_cue(line), known)
     return Cue(float(after), lines)
+
+
+def _follow(verb: str, words: Sequence[str], known: set[str]) -> None:
+    """What a line makes of the IDs that are listed. Raises _MistakeError for one that is not."""
+    if verb == "devices":
+        known.clear()
+    if verb in ("devices", "add"):
+        known.update(device(word).device_id for word in words)
+    for name in words[:1] if verb == "health" else words if verb == "remove" else ():
+        if name not in known:
+            near = did_you_mean(name, sorted(known)[:_MOST_NEAR])
+            raise _MistakeError(f"no device {name[:80]!r} is listed by then", near)
+    if verb == "remove":
+        known.difference_update(words)
+
+
+def repeated(served: Served) -> list[str]:
+    """IDs that are listed more than once, in their order."""
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for one in served.spec.devices:
+        if one.device_id in seen:
+            twice[one.device_id] = None
+        seen.add(one.device_id)
+    return list(twice)
 
 
 def parse_cue(line: str) -> tuple[str, list[str]]:
@@ -233,7 +305,9 @@ def parse_cue(line: str) -> tuple[str, list[str]]:
     words = _words(line)
     verb = words[0] if words else ""
     if verb not in VERBS:
-        raise ValueError(f"cue {verb[:60]!r} is not one of {', '.join(VERBS)}")
+        raise _MistakeError(
+            f"{verb[:60]!r} is not one of {', '.join(VERBS)}", did_you_mean(verb, VERBS)
+        )
     rest = words[1:]
     needed = {"health": 2, "hang": 1, "answer": 1}.get(verb)
     if needed is not None and len(rest) != needed:

@@ -120,7 +120,7 @@ def test_serve(new_lab: Callable[..., Lab]) -> None:
             for line, answer in (
                 ("health gpu-3 Unhealthy", "ok"),
                 ("health nix Healthy", "error: no device nix"),
-                ("shout", "error: cue 'shout' is not one of"),
+                ("shout", "error: 'shout' is not one of"),
             ):
                 file.write(f"{line}\n")
                 file.flush()
@@ -180,6 +180,13 @@ def test_a_name_in_a_file_is_looked_at_before_it_is_served(lab: Lab, tmp_path: P
     assert "Sample Example/nic is no name that a plugin can register" in found.err
     # One that is given instead counts.
     assert "is served by" in run(lab, "serve", str(file), "--resource", GPU, "--yes").err
+
+
+def test_a_device_that_is_listed_twice_is_told(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('resource = "sample.example/nic"\ndevices = ["nic-0", "nic-0"]\n')
+    assert f"warning: {file} lists twice: nic-0\n" in run(lab, "serve", str(file)).err
+    assert "lists twice" not in run(lab, "serve", "faulty").err
 
 
 def test_shipped_scenarios(lab: Lab) -> None:

@@ -48,7 +48,9 @@ def test_counted_devices_and_replicas() -> None:
 
 
 def test_cues() -> None:
-    found = served('repeat = true\n[[cues]]\nafter = 1.5\ndo = ["health a b", "down"]')
+    found = served(
+        'devices = ["a"]\nrepeat = true\n[[cues]]\nafter = 1.5\ndo = ["health a b", "down"]'
+    )
     assert found.cues == (Cue(1.5, ("health a b", "down")),)
     assert found.repeat
     assert not served("repeat = true").repeat  # nothing to repeat: it would never rest
@@ -58,12 +60,16 @@ def test_cues() -> None:
     ("text", "words"),
     [
         ("x = 1", "'x' is not one of"),
+        ("x = 1\ny = 2", "'x' and 'y' are not one of"),
+        ('[[cues]]\nafter = 1\ndo = ["health b c"]', "cue 1: no device 'b' is listed by then"),
+        ('[[cues]]\nafter = 1\ndo = ["remove b"]', "cue 1: no device 'b' is listed by then"),
         ("devices = 1", "devices is not a list"),
         ('devices = "abc"', "devices is not a list"),
         ('devices = ["a@99999999999"]', "no NUMA node"),
         ('device_path = "/dev/{x}"', "braces other than"),
         ("annotations = [1]", "no attribute"),
-        ('devices = ["a@x"]', "invalid literal|no device"),
+        ('devices = ["a@x"]', "device 'a@x': behind @ stand NUMA nodes"),
+        ('devices = ["a@--"]', "device 'a@--': behind @ stand NUMA nodes"),
         ('endpoint = "../x"', "no file name"),
         ('endpoint = "kubelet.sock"', "kubelet's own"),
         ("preferred = 1", "preferred is not true or false"),
@@ -87,6 +93,49 @@ def test_what_is_wrong_is_named(text: str, words: str) -> None:
         served(text)
     assert caught.value.message.startswith("s.toml is no scenario: ")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('device = ["a"]', 'did you mean "devices" or "device_path"? `dpctl plugin serve gpus'),
+        (
+            '[[cues]]\nafter = 1\ndo = ["heath a b"]',
+            'did you mean "health"? `dpctl plugin serve flap',
+        ),
+        (
+            'devices = ["nic-0"]\n[[cues]]\nafter = 1\ndo = ["health nic-7 b"]',
+            'did you mean "nic-0"? `dpctl plugin serve flapping --print`',
+        ),
+        ("[[cues]]\nafter = 1", "`dpctl plugin serve flapping --print` shows a good one"),
+    ],
+)
+def test_what_was_meant_is_in_the_hint(text: str, hint: str) -> None:
+    with pytest.raises(BadDataError) as caught:
+        served(text)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith(hint)
+
+
+def test_every_cue_that_is_wrong_is_named() -> None:
+    cues_ = "".join(f'[[cues]]\nafter = 1\ndo = ["{line}"]\n' for line in ("up", *["shout"] * 7))
+    with pytest.raises(BadDataError) as caught:
+        served(cues_)
+    said = caught.value.message
+    assert [f"cue {n}: 'shout'" in said for n in range(1, 9)] == [False] + [True] * 5 + [False] * 2
+    assert said.endswith("; and 2 more")
+
+
+def test_devices_of_cues_are_those_that_are_listed_by_then() -> None:
+    lines = ["remove a", "add b@0", "health b Ill", "devices c d!Ill", "health d Healthy"]
+    text = 'devices = ["a"]\n' + "".join(f'[[cues]]\nafter = 1\ndo = ["{x}"]\n' for x in lines)
+    assert len(served(text).cues) == 5
+    with pytest.raises(BadDataError, match="cue 6: no device 'b' is listed by then"):
+        served(text + '[[cues]]\nafter = 1\ndo = ["health b Ill"]')
+
+
+def test_ids_that_are_listed_twice() -> None:
+    assert cues.repeated(served('devices = ["b", "a", "b!Ill", "c", "b", "a"]')) == ["b", "a"]
 
 
 def test_without_a_resource() -> None:
