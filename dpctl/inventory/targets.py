@@ -12,7 +12,8 @@ from dpctl.inventory.plugins import plugin_rows
 from dpctl.inventory.rows import PluginRow
 from dpctl.inventory.sockets import KUBELET_SOCKET, registry_connected, socket_facts
 from dpctl.model import DirectoryEntry, Snapshot
-from dpctl.text import shorten
+from dpctl.names import is_extended
+from dpctl.text import did_you_mean, shorten
 
 _LIST = "`dpctl plugins` lists the sockets and what they serve"
 _CONNECTED = {"Connected": True, "NotConnected": False}
@@ -69,13 +70,27 @@ def _unknown(snap: Snapshot, rows: Sequence[PluginRow], text: str) -> Unreachabl
         return UnreachableError(
             f'no plugin "{shorten(text, 80)}": there is no plugin socket in {where}', _LIST
         )
-    nameless = sum(row.resource is None and row.directory == "device-plugins" for row in rows)
-    more = f"; what {nameless} of them serve could not be told" if nameless and "/" in text else ""
-    return UnreachableError(
-        f'no plugin socket "{shorten(text, 80)}" here, and none that serves a resource of that '
-        f"name{more}",
-        f"{_LIST}; a path begins with / or ./",
-    )
+    resources = {row.resource for row in rows if row.resource is not None}
+    endpoints = [row.endpoint for row in rows if row.state != "Unlinked"]
+    near = did_you_mean(text, sorted({*endpoints, *resources}))
+    name = shorten(text, 80)
+    if not is_extended(text):
+        return UnreachableError(
+            f'no plugin socket "{name}" here, and none that serves a resource of that name',
+            f"{near}{_LIST}; a path begins with / or ./",
+        )
+    tracked = snap.checkpoint.registered if snap.checkpoint is not None else {}
+    if text in tracked:
+        near, known = "", ": the kubelet has the name of a plugin that is gone"
+    elif snap.node is not None and (text in snap.node.capacity or text in snap.node.allocatable):
+        near, known = "", ": only the Node has the name"
+    else:
+        known = ""
+    untold = [r.endpoint for r in rows if r.resource is None and r.directory == "device-plugins"]
+    if untold:
+        names = ", ".join(untold[:3]) + (f" and {len(untold) - 3} more" if len(untold) > 3 else "")
+        known += f"; what {shorten(names, 200)} would serve could not be told"
+    return UnreachableError(f"nobody here serves {name}{known}", f"{near}{_LIST}")
 
 
 def _of_row(snap: Snapshot, row: PluginRow) -> Target:

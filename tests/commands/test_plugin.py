@@ -58,6 +58,12 @@ def test_options(lab: Lab) -> None:
     ("name", "code", "words"),
     [
         ("nosuch", 3, 'no plugin socket "nosuch" here'),
+        ("vendor-gpu", 3, 'did you mean "vendor-gpu.sock"'),
+        ("vendor.example/gpuu", 3, "nobody here serves vendor.example/gpuu; what rdma.sock would"),
+        ("vendor.example/gpuu", 3, f'did you mean "{GPU}"'),
+        ("ghost.example/tpu", 3, "nobody here serves ghost.example/tpu: only the Node has the"),
+        ("old.example/retired", 3, "nobody here serves old.example/retired: only the Node has"),
+        ("fabric.example/rdma", 3, "the kubelet has the name of a plugin that is gone"),
         ("kubelet.sock", 2, "the kubelet's own socket"),
         ("encoder.sock", 3, "the socket file of encoder.sock is gone"),
         ("rdma.sock", 3, "nobody listens behind that file"),
