@@ -9,16 +9,18 @@ from dpctl.errors import UsageError
 _LONGEST = 1000
 
 
-def confirm(question: str, yes: bool, *, only_show: str | None = "--dry-run=client") -> bool:
+def confirm(
+    question: str, yes: bool, *, only_show: str | None = "--dry-run=client", shows: str = "plan"
+) -> bool:
     """Whether to go on: y or yes, all else is no. `only_show`: the flag that changes nothing, for
-    the hint; None: there is none. Raises UsageError where nobody can be asked."""
+    the hint, and what it shows; None: there is none. Raises UsageError: nobody can be asked."""
     if yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
             "nobody can be asked here (standard input is no terminal)",
             "--yes does it without asking"
-            + (f"; {only_show} only shows the plan" if only_show else ""),
+            + (f"; {only_show} only shows the {shows}" if only_show else ""),
         )
     from dpctl.text import escape, shorten
 

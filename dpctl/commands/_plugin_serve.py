@@ -171,7 +171,7 @@ def _serve(
     directory = env.device_plugin_dir.value or ""
     devices = "1 device" if len(spec.devices) == 1 else f"{len(spec.devices)} devices"
     question = f"Register {devices} of {spec.resource} with the kubelet of {directory}?"
-    if not confirm(question, yes, only_show="--print"):
+    if not confirm(question, yes, only_show="--print", shows="scenario's file"):
         streams.plain("nothing was registered")
         return ExitCode.NOT_APPLIED
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -146,7 +146,7 @@ def test_serve(new_lab: Callable[..., Lab]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("gpus",), 2, "nobody can be asked here"),
+        (("gpus",), 2, "--yes does it without asking; --print only shows the scenario's file\n"),
         (("gpus", "--resource", GPU, "--yes"), 6, f"{GPU} is served by vendor-gpu.sock"),
         (("gpus", "--endpoint", "vendor-gpu.sock", "--yes"), 6, "another plugin's socket"),
         (("gpus", "--endpoint", "kubelet.sock", "--yes"), 2, "the kubelet's own"),
