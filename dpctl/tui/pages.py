@@ -20,6 +20,7 @@ from dpctl.inventory.rows import (
     FailedPodRow,
     NodeResourceRow,
     PluginRow,
+    ResourceRow,
     ResourceState,
 )
 from dpctl.model import Source, SourceRow
@@ -93,13 +94,22 @@ def _plugins(facts: Facts) -> Sequence[PluginRow]:
     return [row for row in plugin_rows(facts.snapshot) if row.certain]
 
 
+def _resources(facts: Facts) -> Sequence[ResourceRow]:
+    return resource_rows(facts.snapshot, facts.joined)
+
+
 def _node(facts: Facts) -> Sequence[NodeResourceRow]:
+    """With the states of the page resources: a Node that is not this machine's is never read
+    together with the machine's own evidence."""
     snap = facts.snapshot
     if snap.node is None:
         return []
     tally = RequestTally()
     tally.add(snap.pods or ())
-    return node_rows(snap.node, None if snap.pods is None else tally.of(snap.node.name))
+    rows = node_rows(snap.node, None if snap.pods is None else tally.of(snap.node.name))
+    found = {row.resource: row.state for row in facts.rows("resources", _resources)}
+    states = {name: state for name, state in found.items() if state is not ResourceState.UNKNOWN}
+    return [row._replace(state=states.get(row.resource, row.state)) for row in rows]
 
 
 def _failed(facts: Facts) -> Sequence[FailedPodRow]:
@@ -146,7 +156,7 @@ PAGES: tuple[Page, ...] = (
         "resources",
         ("res", "resource", "r"),
         views.RESOURCES,
-        lambda facts: resource_rows(facts.snapshot, facts.joined),
+        _resources,
         _INVENTORY,
         "no extended resource exists here",
         lambda row: _devices_of(row.resource),

@@ -175,6 +175,26 @@ def test_the_numa_picture_in_three_ways() -> None:
     assert "NUMA node 0" in text(made, 80, 40)
 
 
+@pytest.mark.parametrize("capture", NAMES)
+def test_the_keys_of_the_node_have_the_states_of_the_resources(capture: str) -> None:
+    facts = facts_of(capture)
+    states = {row.resource: row.state for row in facts.rows("resources", PAGES[0].make)}
+    rows = facts.rows("node", PAGES[5].make)
+    assert {row.resource: row.state for row in rows} == {
+        r.resource: states[r.resource] for r in rows
+    }
+    nothing = facts.snapshot._replace(
+        pod_resources=None,
+        allocatable=None,
+        checkpoint=None,
+        directory=None,
+        sockets=None,
+        plugins=None,
+    )
+    alone = Facts(Reading(nothing, 0, 1)).rows("node", PAGES[5].make)
+    assert {row.state for row in alone} == {None, ResourceState.FOREIGN, ResourceState.MALFORMED}
+
+
 def test_sorting_by_a_letter_is_said() -> None:
     made = press(board("devices"), "S")
     assert "sorted by STATE" in text(made)
