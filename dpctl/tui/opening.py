@@ -57,7 +57,10 @@ class Curtain:
 def opened(lines: Sequence[Line], *, color: bool) -> Iterator[Curtain]:
     """Show them; back to what was there before, unless the curtain has been lifted."""
     curtain = Curtain()
-    before = {n: signal.signal(n, _leave) for n in (signal.SIGTERM, signal.SIGHUP)}
+    # asyncio would put its own handler in the place of Python's for SIGINT: that cancels a task of
+    # textual's, which starts all the same.
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {n: signal.signal(n, _leave) for n in ends}
     try:
         _write(screen_text(lines, color=color))
         yield curtain
