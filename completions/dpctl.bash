@@ -144,7 +144,7 @@ _dpctl_spec() { # PATH: what may follow this command
     'plugin prefer')
         commands=()
         options=(--size --available --must -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
-        kinds=([--size]='text' [--available]='devices' [--must]='devices' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
+        kinds=([--size]='text' [--available]='device-lists' [--must]='device-lists' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
         arguments=('sockets')
         ;;
     'plugin allocate')
@@ -163,7 +163,7 @@ _dpctl_spec() { # PATH: what may follow this command
         commands=()
         options=(--resource --endpoint --control --list --print --force -y --yes -h --help -o --output -q --quiet --no-headers --no-trunc --sort-by --color --from --host-root --kubelet-root --device-plugin-dir --pod-resources-socket --kubeconfig --context --as --as-group --node --request-timeout --max-message-size --no-allocatable --strict -v --verbose)
         kinds=([--resource]='text' [--endpoint]='text' [--control]='file' [-o]='words:table wide json yaml name csv jsonpath= custom-columns=' [--output]='words:table wide json yaml name csv jsonpath= custom-columns=' [--sort-by]='text' [--color]='words:auto always never' [--from]='file' [--host-root]='dir' [--kubelet-root]='dir' [--device-plugin-dir]='dir' [--pod-resources-socket]='file' [--kubeconfig]='file' [--context]='text' [--as]='text' [--as-group]='text' [--node]='nodes' [--request-timeout]='text' [--max-message-size]='text')
-        arguments=('file')
+        arguments=('files:faulty flapping gpus replicas shared-updates too-large')
         ;;
     'lab')
         commands=(up down run)
@@ -255,10 +255,11 @@ _dpctl_where() { # OPTION VALUE: places given on the line count for TAB, too
 _dpctl_offer() { # KIND PREFIX: candidates into found
     local word
     case $1 in
-    words:*)
-        for word in ${1#words:}; do
+    words:* | files:*)
+        for word in ${1#*:}; do
             [[ $word == "$2"* ]] && found+=("$word")
         done
+        [[ $1 == files:* ]] && compopt -o default # where no word fits
         ;;
     file) compopt -o default ;;
     dir) compopt -o dirnames ;;
@@ -352,6 +353,7 @@ _dpctl() {
         done
     elif ((${#found[@]})); then
         mapfile -t found < <(printf '%q\n' "${found[@]}")
+        found=("${found[@]//\\,/,}") # so that the next item finds the line as it was typed
     fi
     # readline has the word only from its last break on.
     for word in : = @; do

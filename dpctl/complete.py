@@ -54,6 +54,11 @@ def values(kind: str, prefix: str) -> list[str]:
         found = list(source(_env()))
     except (DpctlError, OSError, ValueError, RecursionError, MemoryError):
         return []  # TAB is no place for messages; the command itself will say what is wrong
+    if kind == "device-lists" and "," in prefix:
+        # Those before the last comma are chosen by now.
+        head = prefix[: prefix.rindex(",") + 1]
+        chosen = head.split(",")
+        found += [f"{head}{value}" for value in found if value not in chosen]
     return usable(found, prefix)
 
 
@@ -197,6 +202,7 @@ def _nodes(env: Env) -> Iterable[str]:
 _KINDS: dict[str, Callable[[Env], Iterable[str]]] = {
     "resources": _resources,
     "devices": _devices,
+    "device-lists": _devices,
     "pods": _pods,
     "pods with namespace": _pods_with_namespace,
     "namespaces": _namespaces,
@@ -274,12 +280,15 @@ def _walk(before: Sequence[str]) -> tuple[str, int, str | None]:
 
 
 def _of_kind(kind: str, current: str, front: str) -> tuple[list[str], int]:
-    """`words:a b c` are fixed words; `file` and `dir` are left to the shell."""
+    """`words:a b c` are fixed words, as are `files:a b c`, where a file may stand, too; `file` and
+    `dir` are left to the shell."""
     if kind == "file":
         return [], _DIRECTIVE_FILES
     if kind == "dir":
         return [], _DIRECTIVE_DIRECTORIES
     name, _, words = kind.partition(":")
+    if name == "files":
+        return [word for word in words.split() if word.startswith(current)], _DIRECTIVE_FILES
     # kubectl's script for bash (cobra before 1.9) puts candidates on the line unescaped.
     offered = words.split() if name == "words" else [v for v in values(kind, current) if _plain(v)]
     return [front + word for word in offered if word.startswith(current)], _DIRECTIVE_NO_FILES

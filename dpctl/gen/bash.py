@@ -32,10 +32,11 @@ _dpctl_where() { # OPTION VALUE: places given on the line count for TAB, too
 _dpctl_offer() { # KIND PREFIX: candidates into found
     local word
     case $1 in
-    words:*)
-        for word in ${1#words:}; do
+    words:* | files:*)
+        for word in ${1#*:}; do
             [[ $word == "$2"* ]] && found+=("$word")
         done
+        [[ $1 == files:* ]] && compopt -o default # where no word fits
         ;;
     file) compopt -o default ;;
     dir) compopt -o dirnames ;;
@@ -129,6 +130,7 @@ _dpctl() {
         done
     elif ((${#found[@]})); then
         mapfile -t found < <(printf '%q\n' "${found[@]}")
+        found=("${found[@]//\\,/,}") # so that the next item finds the line as it was typed
     fi
     # readline has the word only from its last break on.
     for word in : = @; do

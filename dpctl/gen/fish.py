@@ -92,6 +92,8 @@ def _offer(kind: str) -> str:
     name, _, words = kind.partition(":")
     if name == "words":
         return f"-a {_quote(words)}"
+    if name == "files":
+        return f"-F -a {_quote(words)}"
     if name == "file":
         return "-F"
     if name == "dir":

@@ -23,7 +23,7 @@ KINDS = {
     "ENDPOINT": "endpoints",
     "SOCKET": "sockets",
     "FILE": "file",
-    "SCENARIO": "file",
+    "SCENARIO": "files:faulty flapping gpus replicas shared-updates too-large",
     "BUNDLE": "file",
     "DIR": "dir",
     "FORMAT": "words:table wide json yaml name csv jsonpath= custom-columns=",
@@ -49,7 +49,8 @@ class Option:
     names: tuple[str, ...]
     """Short ones first."""
     kind: str
-    """Of its value: one of `dpctl __complete`, `file`, `dir`, `words:…`, `text`; empty: a flag."""
+    """Of its value: one of `dpctl __complete`, `file`, `dir`, `words:…`, `files:…`
+    (such words, else a file), `text`; empty: a flag."""
     metavar: str
     help: str
     section: str
@@ -163,6 +164,8 @@ def kind_of(parameter: Any, context: Context) -> str:
         return "words:" + metavar.replace("|", " ")
     word = re.search(r"[A-Z][A-Z-]*", metavar)
     kind = KINDS.get(word.group() if word else "", FREE)
+    if kind == "devices" and "," in _metavar(parameter, context):
+        return "device-lists"
     if word and word.group() == "FORMAT" and isinstance(context.command, Leaf):
         return " ".join((kind, *context.command.declared.formats))
     return kind

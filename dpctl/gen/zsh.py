@@ -22,6 +22,10 @@ _dpctl_offer() { # KIND
     local -a found
     case $1 in
     words:*) found=(${=1#words:}); compadd -- $found ;;
+    files:*)
+        found=(${(M)${=1#files:}:#${(Q)PREFIX}*})
+        (($#found)) && compadd -- $found || _files
+        ;;
     file) _files ;;
     dir) _files -/ ;;
     text) _message -e text 'text' ;;

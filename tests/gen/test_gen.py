@@ -64,6 +64,7 @@ def test_words_are_those_that_commands_take() -> None:
     from dpctl.commands import devices
     from dpctl.env.config_file import KEYS
     from dpctl.inventory.waited import CONDITIONS
+    from dpctl.lab import cues
     from dpctl.topology.merge import Policy
     from dpctl.topology.settings import SCOPES
     from dpctl.tui.pages import page_names
@@ -76,9 +77,10 @@ def test_words_are_those_that_commands_take() -> None:
         "CONDITION": CONDITIONS,
         "VIEW": page_names(),
         "KEY": KEYS,
+        "SCENARIO": cues.shipped(),
         "KIND": [view.kind for view in VIEWS],
     }
-    assert {k: tree.KINDS[k].removeprefix("words:").split() for k in taken} == {
+    assert {k: tree.KINDS[k].partition(":")[2].split() for k in taken} == {
         k: [str(word) for word in words] for k, words in taken.items()
     }
 

@@ -75,8 +75,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
             (packages / entry.name).symlink_to(entry)
     plugins = home / "node/var/lib/kubelet/device-plugins"
     plugins.mkdir(parents=True)
-    registered = {"vendor.example/gpu": ["gpu-2", "0000:3b:00.1"], "other.example/nic": []}
+    registered = {
+        "vendor.example/gpu": ["gpu-2", "gpu-10", "0000:3b:00.1"],
+        "other.example/nic": [],
+    }
     (plugins / "kubelet_internal_checkpoint").write_bytes(encode_checkpoint([], registered))
+    (home / "mine.toml").write_text('resource = "a.example/x"')
     (home / "node/var/log/pods/training_run-0_uid").mkdir(parents=True)
     return Installed(home, prefix)
 
@@ -96,12 +100,18 @@ LINES = [
     ("dpctl devices --group-by phys", "dpctl devices --group-by physical"),
     ("dpctl pods -n train", "dpctl pods -n training"),
     ("dpctl pods training/r", "dpctl pods training/run-0"),
-    ("dpctl who gpu", "dpctl who gpu-2"),
+    ("dpctl who gpu-2", "dpctl who gpu-2"),
     ("dpctl node rem", "dpctl node remove"),
     ("dpctl node remove oth", "dpctl node remove other.example/nic"),
     ("dpctl plugin opt", "dpctl plugin options"),
     ("dpctl plugin options vend", "dpctl plugin options vendor.example/gpu"),
     ("dpctl plugin wait --for heal", "dpctl plugin wait --for healthy"),
+    # Shipped scenarios, and then files (--list: it ends at once, and asks nothing).
+    ("dpctl plugin serve --list flapp", "dpctl plugin serve --list flapping"),
+    ("dpctl plugin serve --list ./mi", "dpctl plugin serve --list ./mine.toml"),
+    # After a comma it goes on.
+    ("dpctl plugin prefer x --must gpu-2", "dpctl plugin prefer x --must gpu-2"),
+    ("dpctl plugin prefer x --must gpu-2,gpu-1", "dpctl plugin prefer x --must gpu-2,gpu-10"),
     ("dpctl dashboard --view num", "dpctl dashboard --view numa"),
     ("dpctl state ver", "dpctl state verify"),
     ("dpctl topology --policy singl", "dpctl topology --policy single-numa-node"),
