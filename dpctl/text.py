@@ -126,11 +126,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return found
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean "json"? `, to stand before what else a hint says; empty: nothing is near."""
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """`did you mean "json"? `, to stand before what else a hint says; empty: nothing is near.
+    `cutoff`: how alike (difflib), more for names that are all somewhat alike."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:40], list(known), n=2)
+    near = get_close_matches(word[:40], list(known), 2, cutoff)
     return f"did you mean {' or '.join(map(_quoted, near))}? " if near else ""
 
 

@@ -157,7 +157,8 @@ class _Planner:
             return Verdict.REFUSE, words, "leave it alone", False
         if found is None or not self._on_node(resource):
             if state in (ResourceState.UNKNOWN, "-") or found is None:
-                near = did_you_mean(resource, {*self.node.capacity, *self.node.allocatable})
+                known = {*self.node.capacity, *self.node.allocatable}
+                near = did_you_mean(resource, known, 0.85)
                 return Verdict.KEEP, "the Node has no such key", near.rstrip() or None, False
             if state is not ResourceState.GRACE:
                 words = f"the Node has no such key ({', '.join(found.evidence)})"
