@@ -18,6 +18,7 @@ from dpctl.lab.api_handlers import Call, Faults, Handlers, Watch
 from dpctl.lab.api_store import Store
 
 _MAX_BODY = 3 * 1024 * 1024
+_MOST_DRAINED = 16 << 20
 _WATCH_BEAT = 0.5
 """Seconds between two looks at whether a watch should end."""
 
@@ -126,6 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
             length = -1
         if not 0 <= length <= _MAX_BODY or self.headers.get("Transfer-Encoding"):
             self.close_connection = True  # what was not read must not be taken for a request
+            # Who still sends would see a broken pipe, and never the answer.
+            self.connection.settimeout(5)
+            left = min(max(length, 0), _MOST_DRAINED)
+            while left > 0 and (part := self.rfile.read(min(left, 65536))):
+                left -= len(part)
             raise ApiError(413, "RequestEntityTooLarge", "limit is 3145728 bytes")
         return self.rfile.read(length)
 

@@ -109,6 +109,7 @@ _CHANGES = [
     (r"\d+ min \d\d s", "MINUTES"),
     (r"(?m)^\d\d:\d\d:\d\d ", "CLOCK "),
     (r"(?m)^CLOCK a ListAndWatch stream ended\n", ""),
+    (r"Python [\d.]+\S* on .*", "Python VERSION"),
     (r"\d+ files, \d+ bytes", "FILES, BYTES"),
     (r"\d+ bytes", "BYTES"),
     (r'"done":\d+', '"done":N'),

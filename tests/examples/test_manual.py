@@ -66,7 +66,9 @@ UNTIL = {
 
 WAITS = {
     "dpctl node remove fabric.example/rdma --wait --yes": "note: waiting for",
-    "dpctl plugin wait fabric.example/rdma --for gone --timeout 10m && dpctl node prune --yes": "",
+    "dpctl plugin wait fabric.example/rdma --for gone --timeout 10m && dpctl node prune --yes": (
+        "note: waiting for"
+    ),
 }
 """What waits for the end of the kubelet's grace: it is over, once this has been said."""
 
