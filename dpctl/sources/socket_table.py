@@ -49,12 +49,26 @@ def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
     holders = find_holders(proc, pids, inodes)
     directory = _directory(env.device_plugin_dir.value)
     parents = _Parents(proc, directory)
-    rows = [_with_processes(row, holders, parents) for row in sockets]
+    rows = _still_there([_with_processes(row, holders, parents) for row in sockets])
     processes = (
         read_process(proc, pid)
         for pid in sorted({row.pid for row in rows if row.state == "listen" and row.pid})
     )
     return SocketTable(tuple(rows)), {p.pid: p for p in processes if p is not None}
+
+
+def _still_there(rows: list[UnixSocket]) -> list[UnixSocket]:
+    """Without listeners that were closed while we looked for their processes: nobody can tell
+    where they were, so for one reading they would count as plugins that may serve anything."""
+    doubtful = {
+        row.inode
+        for row in rows
+        if row.state == "listen" and not (row.holders or row.parent_known or row.other_namespace)
+    }
+    if not doubtful:
+        return rows
+    gone = doubtful - {row.inode for row in read_unix_sockets()}
+    return [row for row in rows if row.inode not in gone]
 
 
 def _with_processes(

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from dpctl.env import Env, Settings, find_env
 from dpctl.errors import UnreachableError
 from dpctl.model import Process, SocketTable, UnixSocket
+from dpctl.sources import socket_table
 from dpctl.sources.socket_table import parse_net_unix, read_socket_table
 from dpctl.sources.sysfs import vfs_device
 from tests.sources.peer import peer
@@ -312,3 +313,14 @@ def test_any_proc_net_unix(data: bytes) -> None:
     for inode, name in parse_net_unix(HEAD + data):
         assert isinstance(inode, int)
         assert name
+
+
+def test_a_listener_that_was_closed_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is read before the processes: who is gone by then has no process to be told by."""
+    gone = UnixSocket(10, "listen", "ctl", 77, None, None)
+    there = gone._replace(inode=11)
+    held = gone._replace(inode=12, holders=(1,))
+    accepted = gone._replace(inode=13, state="established")
+    monkeypatch.setattr(socket_table, "read_unix_sockets", lambda: (there,))
+    kept = socket_table._still_there([gone, there, held, accepted])
+    assert kept == [there, held, accepted]
