@@ -63,7 +63,7 @@ def _still_there(rows: list[UnixSocket]) -> list[UnixSocket]:
     doubtful = {
         row.inode
         for row in rows
-        if row.state == "listen" and not (row.holders or row.parent_known or row.other_namespace)
+        if row.state == "listen" and not (row.parent_known or row.other_namespace)
     }
     if not doubtful:
         return rows

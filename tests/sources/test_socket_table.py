@@ -319,8 +319,9 @@ def test_a_listener_that_was_closed_meanwhile_is_left_out(monkeypatch: pytest.Mo
     """The table is read before the processes: who is gone by then has no process to be told by."""
     gone = UnixSocket(10, "listen", "ctl", 77, None, None)
     there = gone._replace(inode=11)
-    held = gone._replace(inode=12, holders=(1,))
+    ending = gone._replace(inode=12, holders=(1,))  # its process went before its directory was seen
+    known = gone._replace(inode=14, parent_known=True)
     accepted = gone._replace(inode=13, state="established")
     monkeypatch.setattr(socket_table, "read_unix_sockets", lambda: (there,))
-    kept = socket_table._still_there([gone, there, held, accepted])
-    assert kept == [there, held, accepted]
+    kept = socket_table._still_there([gone, there, ending, accepted, known])
+    assert kept == [there, accepted, known]
