@@ -50,19 +50,24 @@ def test_its_own_socket_goes_with_it(tmp_path: Path) -> None:
     assert not (tmp_path / "x.sock").exists()
 
 
+def somebodys(path: Path, kind: str) -> socket.socket | None:
+    """What somebody else has put there."""
+    if kind == "socket":
+        return listener(path)
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        path.symlink_to("nowhere")
+    return None
+
+
 @pytest.mark.parametrize("kind", ["socket", "file", "link"])
 def test_what_took_its_name_stays(tmp_path: Path, kind: str) -> None:
     runner = careful(tmp_path)
     runner.serve()
     path = tmp_path / "x.sock"
     path.unlink()
-    mine = None
-    if kind == "socket":
-        mine = listener(path)
-    elif kind == "file":
-        path.write_text("mine")
-    else:
-        path.symlink_to("nowhere")
+    mine = somebodys(path, kind)
     before = path.lstat()
     runner.take_down()
     runner.stop()
@@ -78,13 +83,7 @@ def test_what_took_its_name_stays(tmp_path: Path, kind: str) -> None:
 def test_what_has_its_name_already_stays(tmp_path: Path, kind: str, words: str) -> None:
     path = tmp_path / "x.sock"
     (tmp_path / "kubelet.sock").touch()
-    mine = None
-    if kind == "socket":
-        mine = listener(path)
-    elif kind == "file":
-        path.write_text("mine")
-    else:
-        path.symlink_to("nowhere")
+    mine = somebodys(path, kind)
     before = path.lstat()
     told: list[Any] = []
     runner = careful(tmp_path, told)
