@@ -10,12 +10,14 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from dpctl.env import Env, resolve_inside
+from dpctl.env import Env, Place, resolve_inside
 from dpctl.env.reading import read_limited
 from dpctl.errors import DpctlError
 from dpctl.model import Process, SocketTable, UnixSocket
+from dpctl.sources.directory import list_directory
 from dpctl.sources.processes import (
     find_holders,
     list_pids,
@@ -50,10 +52,8 @@ def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
     directory = _directory(env.device_plugin_dir.value)
     parents = _Parents(proc, directory)
     rows = _still_there([_with_processes(row, holders, parents) for row in sockets])
-    processes = (
-        read_process(proc, pid)
-        for pid in sorted({row.pid for row in rows if row.state == "listen" and row.pid})
-    )
+    ours = _ours(rows, directory, _inodes(env.device_plugin_dir, env.plugins_registry))
+    processes = (read_process(proc, pid) for pid in ours)
     return SocketTable(tuple(rows)), {p.pid: p for p in processes if p is not None}
 
 
@@ -158,6 +158,34 @@ def _directory(path: str | None) -> _Directory | None:
         return _Directory(found.st_ino, found.st_dev, vfs_device(path))
     except (OSError, ValueError, DpctlError):
         return None  # its own source says why
+
+
+def _inodes(*places: Place) -> frozenset[int]:
+    """Low halves of the inodes of all socket files in these directories."""
+    found: set[int] = set()
+    for place in places:
+        with suppress(DpctlError):  # its own source says why
+            entries = list_directory(place.value or "").entries
+            found.update((e.inode or 0) & 0xFFFFFFFF for e in entries if e.kind == "socket")
+    return frozenset(found)
+
+
+def _ours(
+    rows: Iterable[UnixSocket], directory: _Directory | None, inodes: frozenset[int]
+) -> list[int]:
+    """Processes whose listeners may be plugins; a machine has hundreds of others."""
+    there = None if directory is None else (directory.inode, directory.device)
+    return sorted(
+        {
+            row.pid
+            for row in rows
+            if row.state == "listen" and row.pid is not None
+            if not row.parent_known
+            or (row.parent_inode, row.parent_device) == there
+            or row.file_inode in inodes
+            or row.file_inode is None
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,28 @@ def is_elsewhere(row: UnixSocket) -> bool:
     return row.parent_known and row.parent_inode is None
 
 
+def test_processes_are_those_that_may_be_plugins(plugins: Path) -> None:
+    """Their arguments, environment and control group; a machine has hundreds of other listeners."""
+    there, elsewhere = plugins / "gpu.sock", plugins.parent / "dbus.sock"
+    registry = plugins.parent / "plugins_registry"
+    registry.mkdir()
+    settings = Settings(device_plugin_dir=str(plugins), kubelet_root=str(plugins.parent))
+    env = find_env(settings, {"HOME": "/nonexistent"}, scan=False)
+    assert env.plugins_registry.value == str(registry)
+    with peer() as plugin, peer() as unlinked, peer() as linked, peer() as driver, peer() as other:
+        plugin("listen", str(there))
+        unlinked("listen", str(plugins / "gone.sock"))
+        (plugins / "gone.sock").unlink()
+        linked("listen", str(plugins.parent / "own.sock"))
+        (plugins / "name.sock").hardlink_to(plugins.parent / "own.sock")
+        driver("listen", str(registry / "driver.sock"))
+        other("listen", str(elsewhere))
+        _, processes = read_socket_table(env)
+    ours = {peer.pid for peer in (plugin, unlinked, linked, driver)}
+    assert ours <= set(processes)
+    assert other.pid not in processes
+
+
 def test_a_kubelet_and_its_plugin(plugins: Path) -> None:
     path = str(plugins / "gpu.sock")
     with peer() as plugin, peer() as kubelet:
