@@ -43,6 +43,11 @@ class Pods:
         if snap.pod_resources is not None:
             self._listed = {(p.namespace, p.name): p for p in snap.pod_resources.pods}
         self._list_read = snap.pod_resources is not None
+        listed_uids = (uid for pod in self._listed for uid in self._uids_of_log.get(pod, ()))
+        self._kubelet_was_told = any(map(_is_of_the_api, (*self._kubelet, *listed_uids)))
+        """The kubelet knows pods of the API server. After a restart it has none of them until it
+        has asked, which may take as long as the API server is down: what it does not list then is
+        not gone."""
         self._holding_uids = _holding_uids(snap)
         self._contradicted = _contradicted(snap, self._listed, self._logs)
         self._matched = {} if self._by_uid else _match_uids(self._holding_uids)
@@ -61,7 +66,9 @@ class Pods:
             active = not own.terminal or self._still_listed(own.namespace, own.name)
             return PodIdentity(own.namespace, own.name, uid, active)
         found = self._without_the_kubelet(uid)
-        if self._kubelet_read or (self._dirs is not None and uid not in self._dirs):
+        if (self._kubelet_read and self._kubelet_was_told) or (
+            self._dirs is not None and uid not in self._dirs
+        ):
             return found._replace(active=False)
         return found
 
@@ -123,13 +130,18 @@ class Pods:
             return False  # the API server does not have this UID: a pod of the same name is another
         if self._list_read:
             if key not in self._listed:
-                return False
+                return False if self._kubelet_was_told else None
             if len(self._uids_of_log[key]) == 1 or (log.uid, *key) in self._holding_uids:
                 return True
             # Logs of a deleted pod outlive it, so several UIDs may have this name: one whose entry
             # is for a container that List has without the device is another pod.
             return False if (log.uid, *key) in self._contradicted else None
         return None
+
+
+def _is_of_the_api(uid: str) -> bool:
+    """A UUID with its dashes; a static pod has the bare hash of its manifest."""
+    return "-" in uid
 
 
 def _holding_uids(snap: Snapshot) -> frozenset[tuple[str, str, str]]:

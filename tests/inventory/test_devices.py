@@ -15,6 +15,7 @@ from dpctl.model import (
     HealthWord,
     PodContainer,
     PodHolding,
+    PodName,
     PodResources,
     Snapshot,
 )
@@ -125,6 +126,32 @@ def test_a_pod_nobody_can_judge_counts_as_holding() -> None:
     )
     assert devices(snap)["g0"].state is DeviceState.ALLOCATED
     assert Devices(snap).free(R) == 2
+
+
+TOLD, STATIC = "0f2d3a6e-5a1c-4b7e-9d1a-2c3b4d5e6f70", "d41d8cd98f00b204e9800998ecf8427e"
+
+
+@pytest.mark.parametrize(
+    ("listed", "state"),
+    [
+        ((), DeviceState.ALLOCATED),
+        ((STATIC,), DeviceState.ALLOCATED),
+        ((STATIC, TOLD), DeviceState.ORPHANED),
+    ],
+)
+def test_a_restarted_kubelet_lists_no_pods_of_the_api_until_it_has_heard_of_them(
+    listed: tuple[str, ...], state: DeviceState
+) -> None:
+    """Which takes as long as the API server is down: only then is one that it lacks gone."""
+    held = [build.allocation("uid-x", "c", R, {0: ["g0"]})]
+    snap = snapshot(
+        pods=None,
+        pod_names=(PodName("uid-x", "ml", "x"), *(PodName(uid, "ml", uid) for uid in listed)),
+        pod_resources=PodResources("v1", tuple(holding(uid) for uid in listed)),
+        checkpoint=build.checkpoint({R: ("g0", "g1", "g2")}, held),
+    )
+    row = devices(snap)["g0"]
+    assert (row.state, row.holders[0].label) == (state, "ml/x/c")
 
 
 def test_old_kubelets_list_terminated_pods_which_do_not_count() -> None:
