@@ -147,7 +147,17 @@ def _run(arguments: list[str], program: str) -> int:
     except streams.StdoutError:
         raise
     except Exception as error:
+        if _is_interruption(error):
+            return int(ExitCode.INTERRUPTED)
         return streams.report_crash(error)
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Ctrl-C comes between any two steps, also inside a library's `finally`: what fails there on
+    the way out (a lock that is not held yet) is no defect, but what is left of the Ctrl-C."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 _CHANGING = ("node", "plugins", "pods")

@@ -180,6 +180,15 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert run_failing(monkeypatch, capsys, KeyboardInterrupt()) == Result(130, "", "")
 
 
+def test_what_an_interruption_broke_on_its_way_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`Condition.wait` may have been interrupted where it does not have its lock back."""
+    broken = RuntimeError("cannot release un-acquired lock")
+    broken.__context__ = KeyboardInterrupt()
+    assert run_failing(monkeypatch, capsys, broken) == Result(130, "", "")
+
+
 def test_ctrl_c_leaves_without_a_traceback() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", _SLEEPER],

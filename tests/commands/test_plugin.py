@@ -145,7 +145,7 @@ def test_watch(own: Lab) -> None:
     assert process.stdout.readline().split()[-1] == "CHANGED"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert "this machine has no NUMA node 63" in err
     assert "Traceback" not in err
     eventually(lambda: plugin.state()["streams"] == 0)
