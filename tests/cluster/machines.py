@@ -91,7 +91,7 @@ class RealMachine:
         if command == "stop":
             self._bench.node.stop_kubelet()
         else:
-            self._bench.node.start_kubelet()
+            self._bench.node.start_kubelet(ask=False)
 
     def log(self) -> str:
         kubelet = self._bench.node.kubelet

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from . import build, cgroups, images, pods, runtime, sysfs
 from .api import JSON
 from .gate import Gate
+from .listing import listed_pods
 from .plane import ADMIN, Plane
 from .processes import ClusterError, Daemon, wait_for
 from .settings import KubeletSettings
@@ -105,8 +106,12 @@ class Node:
         wait_for("containerd", answers, 30, [self.containerd])
         images.import_into(self._containerd_socket, self.nsenter)
 
-    def start_kubelet(self, wait: bool = True) -> None:
-        """Start the kubelet with the present settings."""
+    def start_kubelet(self, wait: bool = True, *, ask: bool = True) -> None:
+        """Start the kubelet with the present settings.
+
+        `ask`: wait, too, until it has heard of its running pods, since it comes up without them. It
+        is asked by List, which makes a kubelet forget what ended pods had.
+        """
         config = self.settings.config(
             port=self.port,
             cgroup=self.cgroup,
@@ -126,6 +131,14 @@ class Node:
             self.kubelet.start()
         if wait:
             self.wait_ready(started)
+            if ask:
+                listing = self.kubelet_dir / "pod-resources" / "kubelet.sock"
+                wait_for(
+                    f"{self.name} to hear of its pods",
+                    lambda: self._running_pods() <= listed_pods(listing),
+                    30,
+                    [self._running_kubelet()],
+                )
 
     def stop_kubelet(self) -> None:
         """Stop the kubelet as a service manager would."""
@@ -346,6 +359,11 @@ class Node:
         if self.kubelet is None:
             raise ClusterError(f"the kubelet of {self.name} was never started")
         return self.kubelet
+
+    def _running_pods(self) -> set[tuple[str, str]]:
+        query = f"?fieldSelector=spec.nodeName%3D{self.name},status.phase%3DRunning"
+        metas = [pod["metadata"] for pod in self.plane.api().get(f"/api/v1/pods{query}")["items"]]
+        return {(m["namespace"], m["name"]) for m in metas if "deletionTimestamp" not in m}
 
     def _is_ready(self) -> bool:
         node = self.plane.api().find(f"/api/v1/nodes/{self.name}")

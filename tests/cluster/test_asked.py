@@ -7,8 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .bench import Bench
 from .expect import document
+
+pytestmark = pytest.mark.ends
 
 RESOURCE = "asked.test/gpu"
 

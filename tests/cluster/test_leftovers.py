@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 from . import pods
 from .bench import Bench
 from .expect import assert_text
 from .plane import NO_RIGHTS
 from .processes import wait_for
 from .sample import GPU, gpus, holder
+
+pytestmark = pytest.mark.ends
 
 
 def test_dead_sockets_go_and_living_ones_stay(bench: Bench) -> None:

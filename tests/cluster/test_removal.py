@@ -28,6 +28,8 @@ from .gate import Gate
 from .node import REPOSITORY, Result
 from .processes import wait_for
 
+pytestmark = pytest.mark.ends
+
 GPU = "ready.test/gpu"
 OLD = "old.test/retired"
 

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .bench import Bench
 from .node import Result
 from .sample import GPU, gpus, holder
@@ -29,6 +31,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("state", "verify"),
     ("state", "diff"),
 )
+
+pytestmark = pytest.mark.ends
 
 
 def normal(text: str) -> Any:

@@ -11,15 +11,10 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import grpc
-
-from dpctl.pb.podresources.v1 import podresources_pb2, podresources_pb2_grpc
-
 from .bench import Bench, is_native
+from .listing import Holding, pod_resources
 
 DONE = ("Succeeded", "Failed")
-Holding = tuple[str, str, str, str]
-"""Namespace, pod, container, resource."""
 
 
 class Truth(NamedTuple):
@@ -58,7 +53,7 @@ def tell(bench: Bench) -> Truth:
     query = f"?fieldSelector=spec.nodeName%3D{node.name}"
     pods = node.plane.api().get(f"/api/v1/pods{query}")["items"]
     data = bench.checkpoint()["Data"] if bench.checkpoint_file.exists() else {}
-    listed, numa = _pod_resources(node.kubelet_dir / "pod-resources" / "kubelet.sock")
+    listed, numa = pod_resources(node.kubelet_dir / "pod-resources" / "kubelet.sock")
     return Truth(
         {name: (capacity.get(name), allocatable.get(name)) for name in sorted(names)},
         {k: frozenset(v) for k, v in (data.get("RegisteredDevices") or {}).items()},
@@ -78,33 +73,6 @@ def _held(entries: list[Any]) -> dict[tuple[str, str], frozenset[tuple[str, str]
                 holders = held.setdefault((entry["ResourceName"], device), set())
                 holders.add((entry["PodUID"], entry["ContainerName"]))
     return {key: frozenset(value) for key, value in held.items()}
-
-
-def _pod_resources(
-    path: Path,
-) -> tuple[dict[Holding, frozenset[str]], dict[tuple[str, str], frozenset[int]]]:
-    with grpc.insecure_channel(f"unix:{path}") as channel:
-        stub = podresources_pb2_grpc.PodResourcesListerStub(channel)  # type: ignore[no-untyped-call]
-        pods = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=10).pod_resources
-        request = podresources_pb2.AllocatableResourcesRequest()
-        allocatable = stub.GetAllocatableResources(request, timeout=10).devices
-    listed: dict[Holding, set[str]] = {}
-    told = list(allocatable)
-    for pod in pods:
-        for container in pod.containers:
-            told += container.devices
-            for one in container.devices:
-                key = (pod.namespace, pod.name, container.name, one.resource_name)
-                listed.setdefault(key, set()).update(one.device_ids)
-    numa: dict[tuple[str, str], set[int]] = {}
-    for one in told:
-        for device in one.device_ids:
-            nodes = numa.setdefault((one.resource_name, device), set())
-            nodes.update(n.ID for n in one.topology.nodes if n.ID >= 0)  # -1: on none
-    return (
-        {key: frozenset(ids) for key, ids in listed.items()},
-        {key: frozenset(nodes) for key, nodes in numa.items()},
-    )
 
 
 def _sockets(folder: Path) -> dict[str, bool]:
