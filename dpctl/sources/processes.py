@@ -25,6 +25,7 @@ _LONGEST_VALUE = 4096
 _LONGEST_UID = 64
 _CONTAINER_PREFIXES = ("cri-containerd-", "crio-conmon-", "crio-", "docker-", "libpod-")
 _CONTAINER_ID = 64
+_EXITING = 0x4  # PF_EXITING
 _HEX = frozenset("0123456789abcdef")
 _UID = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.")
 
@@ -142,6 +143,17 @@ def started(proc: str, pid: int) -> float | None:
     if len(fields) < 20 or not fields[19].isdigit():
         return None
     return clock + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def is_ending(proc: str, pid: int) -> bool:
+    """Whether it is about to end, and may have descriptors still; not what is left when it has."""
+    # The name in brackets may hold anything, see `started`.
+    fields = (_read(f"{proc}/{pid}/stat") or b"").rpartition(b")")[2].split()
+    if len(fields) < 18 or not (fields[6].isdigit() and fields[17].isdigit()):
+        return False
+    if fields[0] == b"Z":  # its first thread has ended, others may not have
+        return int(fields[17]) > 1
+    return bool(int(fields[6]) & _EXITING)
 
 
 @functools.lru_cache(maxsize=8)  # /proc/stat takes a millisecond on a machine of many CPUs

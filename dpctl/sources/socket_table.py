@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from dpctl.env import Env, Place, resolve_inside
 from dpctl.env.reading import read_limited
@@ -20,6 +22,7 @@ from dpctl.model import Process, SocketTable, UnixSocket
 from dpctl.sources.directory import list_directory
 from dpctl.sources.processes import (
     find_holders,
+    is_ending,
     list_pids,
     namespace,
     needs_live,
@@ -34,6 +37,8 @@ _STREAM = 1
 _LARGEST_TABLE = 64 << 20
 # A socket handed on by systemd, or inherited by workers, has more holders than one.
 _MOST_HOLDERS = 8
+_LINGERING = (0.0, 0.01, 0.02, 0.04, 0.08)
+"""Seconds between looks at sockets of processes that end; gRPC's take up to a tenth to do so."""
 
 
 def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
@@ -51,24 +56,43 @@ def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
     holders = find_holders(proc, pids, inodes)
     directory = _directory(env.device_plugin_dir.value)
     parents = _Parents(proc, directory)
-    rows = _still_there([_with_processes(row, holders, parents) for row in sockets])
+    rows = [_with_processes(row, holders, parents) for row in sockets]
+    rows = _still_there(rows, partial(_is_ending, proc))
     ours = _ours(rows, directory, _inodes(env.device_plugin_dir, env.plugins_registry))
     processes = (read_process(proc, pid) for pid in ours)
     return SocketTable(tuple(rows)), {p.pid: p for p in processes if p is not None}
 
 
-def _still_there(rows: list[UnixSocket]) -> list[UnixSocket]:
+def _still_there(
+    rows: list[UnixSocket], is_ending: Callable[[UnixSocket], bool]
+) -> list[UnixSocket]:
     """Without listeners that were closed while we looked for their processes: nobody can tell
-    where they were, so for one reading they would count as plugins that may serve anything."""
-    doubtful = {
-        row.inode
-        for row in rows
-        if row.state == "listen" and not (row.parent_known or row.other_namespace)
-    }
-    if not doubtful:
-        return rows
-    gone = doubtful - {row.inode for row in read_unix_sockets()}
-    return [row for row in rows if row.inode not in gone]
+    where they were, so for one reading they would count as plugins that may serve anything.
+
+    A process that ends has no directories any more, and its sockets for some milliseconds still.
+    """
+    for pause in _LINGERING:
+        time.sleep(pause)
+        doubtful = {
+            row.inode: row
+            for row in rows
+            if row.state == "listen" and not (row.parent_known or row.other_namespace)
+        }
+        if not doubtful:
+            break
+        gone = set(doubtful) - {row.inode for row in read_unix_sockets()}
+        rows = [row for row in rows if row.inode not in gone]
+        if not any(is_ending(row) for inode, row in doubtful.items() if inode not in gone):
+            break
+    return rows
+
+
+def _is_ending(proc: str, row: UnixSocket) -> bool:
+    """Whether it is the socket of a process that ends."""
+    if row.holders:
+        return all(is_ending(proc, pid) for pid in row.holders)
+    # Whose first thread has ended shows no descriptors any more; without root hardly anybody does.
+    return os.geteuid() == 0 and any(is_ending(proc, pid) for pid in list_pids(proc))
 
 
 def _with_processes(

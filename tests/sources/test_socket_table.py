@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -345,5 +346,45 @@ def test_a_listener_that_was_closed_meanwhile_is_left_out(monkeypatch: pytest.Mo
     known = gone._replace(inode=14, parent_known=True)
     accepted = gone._replace(inode=13, state="established")
     monkeypatch.setattr(socket_table, "read_unix_sockets", lambda: (there,))
-    kept = socket_table._still_there([gone, there, ending, accepted, known])
+    rows = [gone, there, ending, accepted, known]
+    kept = socket_table._still_there(rows, lambda row: False)
     assert kept == [there, accepted, known]
+
+
+ENDS_SLOWLY = """
+import ctypes, os, socket, sys, threading
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+def last():
+    sys.stdin.read(1)
+    os._exit(0)
+threading.Thread(target=last).start()
+ctypes.CDLL(None).pthread_exit(None)  # this thread alone
+"""
+
+
+@needs_root
+def test_a_process_that_ends_keeps_its_sockets_for_a_moment(
+    plugins: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose process it is cannot be told by then: gRPC's threads take their time."""
+    path = str(plugins.parent / "x.sock")
+
+    def rows() -> list[UnixSocket]:
+        return [row for row in read(plugins)[0].sockets if row.name == path]
+
+    command = [sys.executable, "-c", ENDS_SLOWLY, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        stat = Path(f"/proc/{process.pid}/stat")
+        while stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert [row.parent_known for row in rows()] == [False]  # not for ever, though
+
+        def end(pause: float) -> None:
+            if pause:
+                process.communicate(b"x")
+
+        monkeypatch.setattr(socket_table, "time", SimpleNamespace(sleep=end))
+        assert rows() == []
