@@ -39,6 +39,10 @@ def command(
     A device ID is looked up in the kubelet's PodResources API and checkpoint. A path below /dev is
     looked up among the device nodes that plugins asked for, and among the open files of every
     process that can be seen; the pod of a process is told by its cgroup.
+
+    STATE says of a container whether its pod still counts for the kubelet: active, gone, or ? where
+    that cannot be told. A kubelet that lists no pod of the API server may have just started, and
+    has not heard of them yet.
     """
     from dpctl.commands._reading import Question, answer
     from dpctl.env import find_env

@@ -299,6 +299,7 @@ class UserRow(NamedTuple):
     pod: str | None
     container: str | None
     state: str | None
+    """`open` for a process; for a container `active`, `gone`, null: cannot be told."""
     pid: int | None
     command: str | None
     sources: tuple[str, ...]

@@ -326,7 +326,7 @@ USERS: View[UserRow] = View(
         Column("NAMESPACE", lambda r: r.namespace, "namespace"),
         Column("POD", lambda r: r.pod, "pod"),
         Column("CONTAINER", lambda r: r.container, "container"),
-        Column("STATE", lambda r: r.state, "state"),
+        Column("STATE", lambda r: or_unknown(r.state), "state"),
         Column("PID", lambda r: r.pid, "pid", align="right"),
         Column("COMMAND", lambda r: r.command, "command"),
         Column("SOURCES", lambda r: r.sources, "sources", wide=True),

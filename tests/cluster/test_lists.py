@@ -160,16 +160,17 @@ def test_terminated_pod_stays_in_the_checkpoint(bench: Bench) -> None:
         gpu-1   ready.test/gpu  Healthy  0     Orphaned  default/{name}/main
         """,
     )
-    assert_text(bench.dpctl("pods"), "", NOTHING)
     assert_text(bench.dpctl("pods", "--failed"), "", NOTHING)  # it was not rejected
     who = """
         DEVICE  RESOURCE        WHAT       NAMESPACE  POD     CONTAINER  STATE    PID  COMMAND
         gpu-0   ready.test/gpu  container  default    {name}  main       {state}  -    -
         """
-    # `who` does not ask the API server. A kubelet that lists no pod at all may have just begun.
-    assert_table(bench.dpctl("who", "gpu-0"), who.format(name=name, state="-"))
+    # Neither asks the API server. A kubelet that lists none of its pods may have just begun.
+    assert_table(bench.dpctl("who", "gpu-0"), who.format(name=name, state="?"))
+    assert name in bench.dpctl("pods").stdout
     bench.node.create_pod(f"beside-{bench.node.name}")
     assert_table(bench.dpctl("who", "gpu-0"), who.format(name=name, state="gone"))
+    assert name not in bench.dpctl("pods").stdout
 
 
 def test_pod_of_the_same_name_again(bench: Bench) -> None:
