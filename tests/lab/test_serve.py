@@ -196,11 +196,17 @@ def serving(directory: Path, control: Path) -> Iterator[list[Any]]:
     thread = threading.Thread(target=server.run, args=(str(control),))
     thread.start()
     try:
-        eventually(control.exists)
+        eventually(lambda: accepts(control))
         yield told
     finally:
         server.stopped.set()
         thread.join()
+
+
+def accepts(control: Path) -> bool:
+    """A socket's file is there before anybody listens on it."""
+    with socket.socket(socket.AF_UNIX) as talk:
+        return talk.connect_ex(str(control)) == 0
 
 
 def ask(control: Path, data: bytes) -> bytes:
