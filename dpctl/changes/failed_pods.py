@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dpctl.errors import BadDataError
 from dpctl.inventory.rows import FailedPodRow
 from dpctl.model.changes import Outcome
 from dpctl.model.leftovers import PodChangeRow
 from dpctl.sources.apiserver import NotFoundError
+from dpctl.sources.json_fields import Field, parse_json
 from dpctl.sources.node_json import pods_from_json
 from dpctl.sources.retries import LostError
 from dpctl.writes.pods import delete_pod, pod_path, right
@@ -40,6 +42,9 @@ def delete_failed(api: Api, row: PodChangeRow, *, dry_run: bool = False) -> PodC
             return _not_done(row, error.message)
         return row._replace(outcome=Outcome.CHANGED)
     if answer.status in _DONE:
+        held = None if dry_run else _held(answer.body)
+        if held is not None:
+            return _not_done(row, held)
         return row._replace(outcome=Outcome.DRY_RUN if dry_run else Outcome.CHANGED)
     if answer.status == _NOT_FOUND:
         return row._replace(outcome=Outcome.GONE_ALREADY, detail="it was gone already")
@@ -49,6 +54,19 @@ def delete_failed(api: Api, row: PodChangeRow, *, dry_run: bool = False) -> PodC
     if answer.status in (401, 403):
         raise refusal
     return _not_done(row, refusal.message)
+
+
+def _held(body: bytes) -> str | None:
+    """Why the pod is there still although the server took the request. The answer holds the pod as
+    it stands then; a pod that is over goes at once, unless a finalizer keeps it."""
+    try:
+        answer = Field(parse_json(body, "its answer"), "its answer")
+        finalizers = answer.at("metadata", "finalizers").texts()
+    except BadDataError as error:
+        return f"the server took it, but {error.message}"
+    if finalizers:
+        return f"marked for deletion, held by {', '.join(finalizers)} (finalizers)"
+    return None
 
 
 def _not_done(row: PodChangeRow, why: str) -> PodChangeRow:

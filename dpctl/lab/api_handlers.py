@@ -329,7 +329,8 @@ class Handlers:
             raise ApiError(409, "Conflict", f"{message}: {text}", details)
         if dry_run or "All" in (options.get("dryRun") or []):
             return old
-        if not bound or ended or str(grace) == "0":
+        held = pod and bool(old["metadata"].get("finalizers"))
+        if not held and (not bound or ended or str(grace) == "0"):
             return self.store.delete(request.resource, request.name, request.namespace, uid=uid)
 
         def mark(pod: Json) -> Json:

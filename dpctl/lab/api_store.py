@@ -133,8 +133,11 @@ class Store:
             new["metadata"]["managedFields"] = managed_fields.updated(
                 old, new, manager, subresource, timestamp()
             )
-            if not dry_run:
-                self._store(resource, (namespace, name), new, "MODIFIED")
+            if dry_run:
+                return new
+            if _was_let_go(old, new):
+                return self.delete(resource, name, namespace)
+            self._store(resource, (namespace, name), new, "MODIFIED")
             return new
 
     def delete(self, resource: str, name: str, namespace: str = "", *, uid: str = "") -> Json:
@@ -206,6 +209,13 @@ class Store:
             if key in old["metadata"]:
                 metadata[key] = old["metadata"][key]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
+
+
+def _was_let_go(old: Json, new: Json) -> bool:
+    """Marked for deletion, and the last finalizer is off."""
+    marked = bool(old["metadata"].get("deletionTimestamp"))
+    held, holds = (bool(one["metadata"].get("finalizers")) for one in (old, new))
+    return marked and held and not holds
 
 
 def _content(document: Json) -> Json:

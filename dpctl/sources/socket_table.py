@@ -63,9 +63,7 @@ def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
     return SocketTable(tuple(rows)), {p.pid: p for p in processes if p is not None}
 
 
-def _still_there(
-    rows: list[UnixSocket], is_ending: Callable[[UnixSocket], bool]
-) -> list[UnixSocket]:
+def _still_there(rows: list[UnixSocket], lingers: Callable[[UnixSocket], bool]) -> list[UnixSocket]:
     """Without listeners that were closed while we looked for their processes: nobody can tell
     where they were, so for one reading they would count as plugins that may serve anything.
 
@@ -82,7 +80,7 @@ def _still_there(
             break
         gone = set(doubtful) - {row.inode for row in read_unix_sockets()}
         rows = [row for row in rows if row.inode not in gone]
-        if not any(is_ending(row) for inode, row in doubtful.items() if inode not in gone):
+        if not any(lingers(row) for inode, row in doubtful.items() if inode not in gone):
             break
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,25 @@ def left(nodes: Nodes) -> int:
 
 def test_it_is_deleted(nodes: Nodes) -> None:
     assert delete_failed(nodes.api(), row(nodes)).outcome is Outcome.CHANGED
+    assert left(nodes) == 0
+
+
+def test_one_that_a_finalizer_holds_is_not_called_deleted(nodes: Nodes) -> None:
+    def hold(pod: dict[str, Any]) -> dict[str, Any]:
+        pod["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking", "a.example/b"]
+        return pod
+
+    def release(pod: dict[str, Any]) -> dict[str, Any]:
+        del pod["metadata"]["finalizers"]
+        return pod
+
+    nodes.store.update("pods", "greedy", hold, namespace="ml", manager="job")
+    done = delete_failed(nodes.api(), row(nodes))
+    assert (done.outcome, left(nodes)) == (Outcome.NOT_APPLIED, 1)
+    assert done.detail == (
+        "marked for deletion, held by batch.kubernetes.io/job-tracking, a.example/b (finalizers)"
+    )
+    nodes.store.update("pods", "greedy", release, namespace="ml", manager="job")
     assert left(nodes) == 0
 
 

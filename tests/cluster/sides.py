@@ -204,10 +204,10 @@ class Side:
         ):
             return False
         uid = pod["metadata"]["uid"]
-        told = phase != "Failed" or any(
+        told = phase not in ("Failed", "over") or any(
             event["involvedObject"]["uid"] == uid for event in self.get_warnings()
         )
-        return status["phase"] == phase and told
+        return (status["phase"] in OVER if phase == "over" else status["phase"] == phase) and told
 
     def _is_unschedulable(self, name: str) -> bool:
         pod = self.get_pods().get(name) or {"status": {}}

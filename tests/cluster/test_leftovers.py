@@ -8,6 +8,7 @@ import os
 import pytest
 
 from . import pods
+from .api import MERGE_PATCH
 from .bench import Bench
 from .expect import assert_text
 from .plane import NO_RIGHTS
@@ -58,6 +59,19 @@ def rejected(bench: Bench) -> str:
     name = f"greedy-{bench.node.name}"
     bench.node.create_pod(name, {GPU: 9}, phase="Failed", scheduled=False)
     return name
+
+
+def test_a_rejected_pod_that_a_finalizer_holds(bench: Bench) -> None:
+    gpus(bench)
+    name = rejected(bench)
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    api = bench.plane.api()
+    api.patch(path, {"metadata": {"finalizers": ["example.com/counted"]}}, MERGE_PATCH)
+    done = bench.dpctl("pods", "prune", "--failed", "--yes")
+    assert done.code == 6, done
+    assert "marked for deletion, held by example.com/counted (finalizers)" in done.stderr
+    api.patch(path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+    wait_for("the pod to be gone", lambda: pods.find(api, name) is None, 10)
 
 
 def test_rejected_pods_go_and_others_stay(bench: Bench) -> None:
