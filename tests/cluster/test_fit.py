@@ -50,6 +50,7 @@ PLUGINS = {
     MIXED: made("mixed", (0,), None, (-1,)),
 }
 
+NEVER = "never-there"
 Amounts = Mapping[str, str | int]
 
 
@@ -74,10 +75,16 @@ class Case(NamedTuple):
             init_containers={n: a for n, a in inits.items() if a is not None},
             scheduled=False,
         )
-        for container in pod["spec"].get("initContainers", []):
+        spec = pod["spec"]
+        for container in spec.get("initContainers", []):
             if container["name"] == "sidecar":
                 container["restartPolicy"] = "Always"
-                container["image"] = pod["spec"]["containers"][0]["image"]
+                container["image"] = spec["containers"][0]["image"]
+        # What is admitted gets its devices and CPUs and then waits for this volume. Nothing starts:
+        # that would be most of what a case costs.
+        spec["volumes"] = [{"name": NEVER, "hostPath": {"path": f"/{NEVER}", "type": "Directory"}}]
+        for container in (*spec["containers"], *spec.get("initContainers", [])):
+            container["volumeMounts"] = [{"name": NEVER, "mountPath": f"/{NEVER}"}]
         return pod
 
 
