@@ -49,8 +49,9 @@ def prune(
 
     A pod that the kubelet rejects (UnexpectedAdmissionError, TopologyAffinityError, OutOf…) never
     starts, and its controller makes another one: the rejected ones pile up. Only they are deleted,
-    whatever else has failed; each only if it is still the pod that was seen (by UID). --failed must
-    be given: it is what there is to prune.
+    whatever else has failed; each only if it is still the pod that was seen (by UID). One that a
+    finalizer holds is only marked to go, and counts as not deleted (exit code 6). --failed must be
+    given: it is what there is to prune.
     """
     from dpctl import output
     from dpctl.changes.failed_pods import delete_failed, planned
