@@ -180,7 +180,10 @@ class _Planner:
         if (serving or users) and not self.wanted.force_in_use:
             if serving:
                 return Verdict.REFUSE, *_served_words(found, state), False
-            step = "delete these pods first (or wait until they have ended)"
+            step = (
+                "start its plugin again, or if that is gone for good, delete these pods first (or "
+                "wait until they have ended)"
+            )
             return Verdict.REFUSE, f"in use: {users}", step, False
         if self.evidence.unclaimed:
             where = ", ".join(self.evidence.unclaimed[:_MOST_NAMED])

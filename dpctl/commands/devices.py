@@ -84,6 +84,8 @@ def command(
     def check(snap: Snapshot, _shown: Sequence[object]) -> DpctlError | None:
         from dpctl.inventory.resources import resource_rows
 
+        if unhealthy:
+            _say_unknown(snap, patterns)
         if not patterns:
             return None
         return not_found("resource", patterns, {row.resource for row in resource_rows(snap)}, snap)
@@ -96,6 +98,25 @@ def command(
 
         return answer(common, Question(GROUPS, INVENTORY, _NEEDS, groups, check))
     return answer(common, Question(DEVICES, INVENTORY, _NEEDS, rows, check))
+
+
+def _say_unknown(snap: Snapshot, patterns: list[str]) -> None:
+    """Nothing unhealthy is no good news of a resource whose plugin is gone."""
+    from shlex import quote
+
+    from dpctl import streams
+    from dpctl.inventory.devices import Devices
+    from dpctl.text import matches_any
+
+    rows = Devices(snap).rows()
+    unknown = {row.resource for row in rows if row.state is DeviceState.UNKNOWN}
+    for resource in sorted(name for name in unknown if matches_any(name, patterns)):
+        streams.say(
+            "note",
+            f"the health of {resource}'s devices is not known: the kubelet is connected to no "
+            "plugin of it",
+            f"dpctl resources {quote(resource)} -o wide",
+        )
 
 
 def _is_held_by(row: DeviceRow, pattern: str) -> bool:

@@ -134,9 +134,29 @@ def _describe(common: Common, wanted: str) -> int:
     if not rows:
         error = not_found("pod", [wanted], ())
         assert error is not None
+        error.hint = _elsewhere(common, snap, wanted) or error.hint
         raise error
     output.write_text(pod_text(snap, rows))
     return finish(common, options, snap, rows)
+
+
+def _elsewhere(common: Common, snap: Snapshot, wanted: str) -> str | None:
+    """Where to look for a pod that the API server has, and that holds nothing here."""
+    from shlex import quote
+
+    from dpctl.inventory.containers import failed_pod_rows
+
+    for row in failed_pod_rows(snap):
+        if matches(common, [wanted], row.namespace, row.pod):
+            place = quote(f"{row.namespace}/{row.pod}")
+            return f"the kubelet rejected it: dpctl pods --failed {place}"
+    for pod in snap.pods or ():
+        if matches(common, [wanted], pod.namespace, pod.name):
+            place = quote(f"{pod.namespace}/{pod.name}")
+            if pod.terminal:
+                return f"it is over; what it may hold still: dpctl devices --held-by {place}"
+            return f"it is {pod.phase}, and the kubelet has given it nothing (yet)"
+    return None
 
 
 def _is_one_pod(common: Common, patterns: list[str]) -> bool:

@@ -70,7 +70,7 @@ def command(
 
     Unregistered: the plugin lives and the kubelet is not connected to it; restart the plugin.
 
-    Grace: the plugin is gone; the kubelet keeps the key for five minutes.
+    Grace: the plugin is gone: start it again. The kubelet keeps the key for five minutes.
 
     DRA: a DeviceClass serves the name, no device plugin does.
 
@@ -78,7 +78,7 @@ def command(
 
     Foreign: somebody else than the kubelet made the key, an operator or a controller.
 
-    Stale: 0 and 0, left behind by a plugin that is gone for good.
+    Stale: 0 and 0, left behind: its plugin has been gone for longer than that.
 
     Ghost: above 0, and nobody behind it: pods are sent to nothing.
 

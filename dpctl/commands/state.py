@@ -176,7 +176,7 @@ def diff(common: Common, files: _Which = None) -> int | None:
         return FoundError(
             f"{len(shown)} {'difference' if len(shown) == 1 else 'differences'}"
             f" ({wrong} mismatched, the rest left over)",
-            "-o wide says what each means",
+            None if common.output.format == "wide" else "-o wide says what each means",
         )
 
     want = {*sources, *_NAMES, Source.POD_RESOURCES}
