@@ -5,6 +5,7 @@ Imports stand inside the function: `dpctl --version` and `dpctl __complete` load
 
 from __future__ import annotations
 
+_INTERRUPTED = 130  # ExitCode's, which costs an import
 TYPE_CHECKING = False  # `typing` costs 3 ms
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,23 +13,33 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Entry point of `dpctl` and `kubectl-dp`. Returns the exit code."""
+    try:
+        code = _main()
+    except KeyboardInterrupt:
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        _leave_threads()
+    return code
+
+
+def _main() -> int:
     import sys
 
-    try:
-        program = _program(sys.argv[0] if sys.argv else "")
-        arguments = sys.argv[1:]
-        if arguments[:1] == ["__complete"]:
-            from dpctl.complete import main as complete
+    program = _program(sys.argv[0] if sys.argv else "")
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["__complete"]:
+        from dpctl.complete import main as complete
 
-            return complete(arguments[1:])
-        if arguments == ["--version"]:
-            return _version()
-        return _run(arguments, program)
-    except KeyboardInterrupt:
-        return 130  # ExitCode.INTERRUPTED, which costs an import
+        return complete(arguments[1:])
+    if arguments == ["--version"]:
+        return _version()
+    return _run(arguments, program)
 
 
 def _run(arguments: list[str], program: str) -> int:
+    from dpctl import interruption
+
+    interruption.install()
     stop = _ask_ahead(arguments)
     try:
         from dpctl.cli import run
@@ -47,6 +58,19 @@ def _ask_ahead(arguments: list[str]) -> Callable[[], None]:
 
     ahead.begin(arguments)
     return ahead.stop
+
+
+def _leave_threads() -> None:
+    """After Ctrl-C nobody waits for threads that wait for a peer, as the interpreter would."""
+    import os
+    import sys
+
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return
+    others = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    if any(not thread.daemon for thread in others):
+        os._exit(_INTERRUPTED)
 
 
 def _settle_stderr() -> None:

@@ -70,7 +70,7 @@ def test_the_version_loads_no_typer(tmp_path: Path) -> None:
 def test_the_help_loads_no_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     modules = loaded(tmp_path, *arguments)
     assert_none(modules, HEAVY)
-    assert rooms(modules) == {"__main__", "cli", "errors", "streams"}
+    assert rooms(modules) == {"__main__", "cli", "errors", "interruption", "streams"}
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

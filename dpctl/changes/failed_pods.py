@@ -38,11 +38,12 @@ def delete_failed(api: Api, row: PodChangeRow, *, dry_run: bool = False) -> PodC
     try:
         answer = delete_pod(api, row.namespace, row.pod, uid=row.uid, dry_run=dry_run)
     except LostError as error:
-        if _is_there(api, row):
-            return _not_done(row, error.message)
-        return row._replace(outcome=Outcome.CHANGED)
+        found = _found(api, row)
+        if found is None:
+            return row._replace(outcome=Outcome.CHANGED)
+        return _not_done(row, _held(found, row) or error.message)
     if answer.status in _DONE:
-        held = None if dry_run else _held(answer.body)
+        held = _judged(answer.body, row)
         if held is not None:
             return _not_done(row, held)
         return row._replace(outcome=Outcome.DRY_RUN if dry_run else Outcome.CHANGED)
@@ -56,27 +57,36 @@ def delete_failed(api: Api, row: PodChangeRow, *, dry_run: bool = False) -> PodC
     return _not_done(row, refusal.message)
 
 
-def _held(body: bytes) -> str | None:
+def _judged(body: bytes, row: PodChangeRow) -> str | None:
     """Why the pod is there still although the server took the request. The answer holds the pod as
-    it stands then; a pod that is over goes at once, unless a finalizer keeps it."""
+    it stands then, or a Status; a pod that is over goes at once, unless a finalizer keeps it."""
     try:
-        answer = Field(parse_json(body, "its answer"), "its answer")
-        finalizers = answer.at("metadata", "finalizers").texts()
+        answer = parse_json(body, "its answer")
+        if Field(answer, "its answer").at("status").value == "Failure":
+            return "the server took it, but its answer is a failure"
+        return _held(answer, row)
     except BadDataError as error:
         return f"the server took it, but {error.message}"
-    if finalizers:
-        return f"marked for deletion, held by {', '.join(finalizers)} (finalizers)"
-    return None
+
+
+def _held(answer: object, row: PodChangeRow) -> str | None:
+    """What keeps this pod. Raises BadDataError."""
+    metadata = Field(answer, "its answer").at("metadata")
+    uid = metadata.at("uid").text()
+    if uid and uid != row.uid:
+        return "the server took it, but its answer is about another pod"
+    names = [name or "a nameless one" for name in metadata.at("finalizers").texts()]
+    return f"marked for deletion, held by {', '.join(names)} (finalizers)" if names else None
 
 
 def _not_done(row: PodChangeRow, why: str) -> PodChangeRow:
     return row._replace(outcome=Outcome.NOT_APPLIED, detail=why)
 
 
-def _is_there(api: Api, row: PodChangeRow) -> bool:
-    """Whether this very pod stands there still. Raises what reading raises."""
+def _found(api: Api, row: PodChangeRow) -> object | None:
+    """This very pod as it stands, None when it is gone. Raises what reading raises."""
     try:
-        found = pods_from_json(api.get_json(pod_path(row.namespace, row.pod)))
+        found = api.get_json(pod_path(row.namespace, row.pod))
     except NotFoundError:
-        return False
-    return any(pod.uid == row.uid and not pod.deleted for pod in found)
+        return None
+    return found if any(pod.uid == row.uid for pod in pods_from_json(found)) else None

@@ -113,8 +113,11 @@ def ask_side_by_side(
         from concurrent.futures import ThreadPoolExecutor
 
         load_grpc()  # once, not in 32 threads
-        with ThreadPoolExecutor(min(_WORKERS, len(good))) as pool:
+        pool = ThreadPoolExecutor(min(_WORKERS, len(good)))
+        try:
             answers = list(pool.map(one, good))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no plugin
         found.update((entry.name, answer) for entry, answer in zip(good, answers, strict=True))
     return [found[entry.name] for entry in entries]
 

@@ -16,6 +16,7 @@ from dpctl.model.changes import Outcome
 from dpctl.model.leftovers import PodChangeRow
 from dpctl.sources.apiserver import connect
 from tests.changes.nodes import OLD, Nodes, running
+from tests.fakes import api_server
 from tests.fakes.kubeconfigs import env_for, kubeconfig
 
 
@@ -51,6 +52,8 @@ def test_one_that_a_finalizer_holds_is_not_called_deleted(nodes: Nodes) -> None:
         return pod
 
     nodes.store.update("pods", "greedy", hold, namespace="ml", manager="job")
+    dry = delete_failed(nodes.api(), row(nodes), dry_run=True)
+    assert (dry.outcome, "held by" in (dry.detail or "")) == (Outcome.NOT_APPLIED, True)
     done = delete_failed(nodes.api(), row(nodes))
     assert (done.outcome, left(nodes)) == (Outcome.NOT_APPLIED, 1)
     assert done.detail == (
@@ -58,6 +61,46 @@ def test_one_that_a_finalizer_holds_is_not_called_deleted(nodes: Nodes) -> None:
     )
     nodes.store.update("pods", "greedy", release, namespace="ml", manager="job")
     assert left(nodes) == 0
+
+
+POD = "/api/v1/namespaces/ml/pods/greedy"
+SEEN = PodChangeRow("ml", "greedy", "u-1", "UnexpectedAdmissionError", None, None, None, None)
+
+
+def pod(**metadata: object) -> dict[str, object]:
+    named = {"name": "greedy", "namespace": "ml", "uid": SEEN.uid, **metadata}
+    return {"kind": "Pod", "metadata": named, "spec": {"containers": []}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"kind": "Status", "status": "Failure"}, "its answer is a failure"),
+        (pod(uid="u-2"), "its answer is about another pod"),
+        (pod(finalizers="x"), "finalizers is text, not a list"),
+        (pod(finalizers=[None]), "held by a nameless one"),
+        ([], "its answer is a list, not an object"),
+    ],
+)
+def test_an_answer_that_says_something_else(tmp_path: Path, answer: object, words: str) -> None:
+    with api_server.running() as server:
+        server.answer(POD, api_server.json_reply(answer))
+        api = connect(env_for(kubeconfig(tmp_path / "k", server.url)))
+        done = delete_failed(api, SEEN)
+    assert done.outcome is Outcome.NOT_APPLIED
+    assert words in (done.detail or "")
+
+
+def test_an_answer_that_is_lost_says_nothing(tmp_path: Path) -> None:
+    held = pod(finalizers=["a.example/b"], deletionTimestamp="2026-01-01T00:00:00Z")
+    with api_server.running() as server:
+        api = connect(env_for(kubeconfig(tmp_path / "k", server.url)))
+        server.answer(POD, api_server.close, api_server.json_reply(held))
+        done = delete_failed(api, SEEN)
+        words = "marked for deletion, held by a.example/b (finalizers)"
+        assert (done.outcome, done.detail) == (Outcome.NOT_APPLIED, words)
+        server.answer(POD, api_server.close, api_server.status(404, "gone"))
+        assert delete_failed(api, SEEN).outcome is Outcome.CHANGED
 
 
 def test_a_dry_run_leaves_it(nodes: Nodes) -> None:

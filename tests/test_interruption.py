@@ -1,0 +1,61 @@
+"""Ctrl-C where Python would lose it, or be left broken by it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# It says where it is, and whether the module that it was importing can be imported afterwards by
+# another thread: a lock left behind would hold that for ever.
+PROGRAM = """
+import sys, threading, time
+sys.path.insert(0, {where!r})
+from dpctl import interruption
+interruption.install()
+try:
+    {body}
+    while True:
+        time.sleep(1)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+def again():
+    import slow
+    print("imported", slow.DONE, flush=True)
+thread = threading.Thread(target=again, daemon=True)
+thread.start()
+thread.join(10)
+"""
+SLOW = "import time\nprint('here', flush=True)\ntime.sleep({seconds})\nDONE = 1\n"
+FINALIZER = """class Slow:
+        def __del__(self):
+            print("here", flush=True); time.sleep(0.5)
+    Slow()"""
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [("import slow", 0.5), (FINALIZER, 0), ("print('here', flush=True)", 0), ("import slow", 60)],
+    ids=["import", "finalizer", "anywhere", "an import that hangs"],
+)
+def test_ctrl_c_is_neither_lost_nor_harmful(tmp_path: Path, body: str, seconds: float) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.format(seconds=seconds))
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(where=str(tmp_path), body=body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    (tmp_path / "slow.py").write_text(SLOW.format(seconds=0))
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert err == ""
+    assert out.splitlines()[0] == "interrupted"
+    assert out.splitlines()[-1] == "imported 1"
