@@ -89,10 +89,14 @@ class Bench:
     # -- dpctl
 
     def dpctl(
-        self, *args: str, user: str | None = ADMIN, env: Mapping[str, str] | None = None
+        self,
+        *args: str,
+        user: str | None = ADMIN,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
     ) -> Result:
         """Run dpctl in the node's namespace as a user of the API; None: with what it finds."""
-        return self.forked.run(*args, env=self.environment(user, env))
+        return self.forked.run(*args, env=self.environment(user, env), stdin=stdin)
 
     def started(self, *args: str, user: str | None = ADMIN) -> Result:
         """The same, started as a person would."""

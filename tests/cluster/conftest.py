@@ -1,8 +1,9 @@
 """One control plane and two nodes per minor for the whole run; every test gets a clean node.
 
 Minors are tested side by side: pytest-xdist gives each its own process, and they share the control
-plane, which the first process starts and ends. `--minor 1.36` (or MINOR=1.36) leaves the others
-out. Without root, or without Go, the run ends in one line.
+plane, which the first process starts and ends. What is not tested on every minor (`1.37+` in a
+test's name) goes, file by file, to whichever process is free. `--minor 1.36` (or MINOR=1.36) leaves
+the others out. Without root, or without Go, the run ends in one line.
 """
 
 from __future__ import annotations
@@ -87,12 +88,14 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep the tests of a minor in one process, in order."""
+    """Keep the tests of a minor in one process, in order; the files that not all minors have go to
+    those that are done with their own."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class ByMinor(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return _minor_of(nodeid)
+            minor = _minor_of(nodeid)
+            return f"{nodeid.partition('::')[0]} {minor}" if f"[{minor}+" in nodeid else minor
 
     return ByMinor(config, log)
 
@@ -101,12 +104,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     minors = metafunc.config.stash[_MINORS]
     marks = {mark.name for mark in metafunc.definition.iter_markers()}
     if "newest" in marks:
-        minors = minors[:1]
+        tested = minors[:1]
     elif "ends" in marks:
-        minors = [minor for minor in minors if minor in (minors[0], minors[-1])]
-    for name in ("bench", "waiting"):
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, minors, indirect=True)
+        tested = [minor for minor in minors if minor in (minors[0], minors[-1])]
+    else:
+        tested = minors
+    names = [minor if tested is minors else f"{minor}+" for minor in tested]
+    for fixture in ("bench", "waiting"):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, tested, ids=names, indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,23 +140,33 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 class Cluster:
-    """The control plane with two nodes per minor: one for tests, one on which graces run out."""
+    """This process's nodes under the control plane, brought up with the first test of a minor."""
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
-        self.benches: dict[str, Bench] = {}
-        self.waiting: dict[str, Waiting] = {}
+        self._benches: dict[str, Bench] = {}
+        self._waiting: dict[str, Waiting] = {}
 
-    def add(self, minor: str) -> None:
-        """Bring up a minor's nodes side by side, unless they are there."""
-        if minor in self.benches:
-            return
-        bench = Bench(Node(self.plane, minor, numa=2))
-        waiting = Waiting(Bench(Node(self.plane, minor)))
-        with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(bench.node.start), pool.submit(waiting.start)]:
-                done.result()
-        self.benches[minor], self.waiting[minor] = bench, waiting
+    def bench(self, minor: str) -> Bench:
+        """The node for tests; the process's first one comes with one on which graces run out."""
+        if minor not in self._benches:
+            first = not self._benches
+            bench = Bench(Node(self.plane, minor, numa=2))
+            with ThreadPoolExecutor(2) as pool:
+                starting = pool.submit(bench.node.start)
+                if first:
+                    self.waiting(minor)
+                starting.result()
+            self._benches[minor] = bench
+        return self._benches[minor]
+
+    def waiting(self, minor: str) -> Waiting:
+        """The node on which a minor's graces run out."""
+        if minor not in self._waiting:
+            found = Waiting(Bench(Node(self.plane, minor)))
+            found.start()
+            self._waiting[minor] = found
+        return self._waiting[minor]
 
 
 @pytest.fixture(scope="session")
@@ -165,8 +181,7 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 @pytest.fixture
 def bench(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Bench]:
     """A clean node of one minor."""
-    cluster.add(request.param)
-    found = cluster.benches[request.param]
+    found = cluster.bench(request.param)
     found.clean()
     yield found
     try:
@@ -193,7 +208,6 @@ def _failed(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def waiting(request: pytest.FixtureRequest, cluster: Cluster) -> Waiting:
     """A node of one minor, after its graces have run out."""
-    cluster.add(request.param)
-    found = cluster.waiting[request.param]
+    found = cluster.waiting(request.param)
     found.wait()
     return found

@@ -100,14 +100,16 @@ class Forked(Daemon):
                 start_new_session=True,
             )
 
-    def run(self, *arguments: str, env: Mapping[str, str]) -> Result:
+    def run(self, *arguments: str, env: Mapping[str, str], stdin: str = "") -> Result:
         """Run dpctl with these arguments, and this environment beside the test run's own."""
         with (
-            open(os.devnull) as stdin,
+            tempfile.TemporaryFile() as given,
             tempfile.TemporaryFile() as stdout,
             tempfile.TemporaryFile() as stderr,
         ):
-            self._request("dpctl", stdin, stdout, stderr, arguments=arguments, env=dict(env))
+            given.write(stdin.encode())
+            given.seek(0)
+            self._request("dpctl", given, stdout, stderr, arguments=arguments, env=dict(env))
             code = self._answer()["code"]
             said = []
             for file in (stdout, stderr):

@@ -72,7 +72,7 @@ class Node:
         self.minor = minor or plane.minor
         self.settings = settings or KubeletSettings()
         self._kubelet_binary = build.binaries(self.minor) / "kubelet"
-        taken = sum(name.startswith("namespace-") for name in plane.daemons)
+        taken = sum(name.startswith("namespace-") for name in list(plane.daemons))
         self.name = plane.node_name(taken)
         self.path = plane.path / self.name.replace("worker-", "w")
         self.path.mkdir()

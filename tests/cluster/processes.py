@@ -27,6 +27,11 @@ exec "$@"
 """
 
 
+# Kubelets are started some hundred times in a run, and what they do then is mostly to grow their
+# heap: collecting it seldom saves a fifth of a start.
+GO = {"GOGC": "400"}
+
+
 class ClusterError(Exception):
     """Something of the test cluster did not do what it must."""
 
@@ -49,7 +54,7 @@ class Daemon:
             *(str(group) for group in groups),
             *command,
         ]
-        self._env = {**os.environ, **(env or {})}
+        self._env = {**GO, **os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | Spawned | None = None
         self._log_start = 0
 

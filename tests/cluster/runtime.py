@@ -53,9 +53,18 @@ def command(path: Path, socket: Path) -> list[str]:
     """Write the configuration below `path`; the command that runs a containerd with it."""
     (path / "cni").mkdir()
     (path / "cni" / "10-none.conf").write_text(json.dumps(_NETWORK) + "\n")
+    pin = path / "pin.py"
+    pin.write_text(Path(pinning.__file__).read_text())
     runc = path / "runc"
-    # Isolated and without site: it is started several times for every container.
-    runc.write_text(f"#!{sys.executable} -IS\n" + Path(pinning.__file__).read_text())
+    # It is started a dozen times for every container, and only these two speak of CPUs. Isolated
+    # and without site, since that is quicker.
+    runc.write_text(
+        "#!/bin/sh\n"
+        'case " $* " in\n'
+        f'*" create "* | *" update "*) exec {sys.executable} -IS {pin} "$@" ;;\n'
+        "esac\n"
+        f'exec {pinning.RUNC} "$@"\n'
+    )
     runc.chmod(0o755)
     config = path / "containerd.toml"
     values = {"path": path, "socket": socket, "pause": images.PAUSE, "runc": runc}

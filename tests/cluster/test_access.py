@@ -29,19 +29,19 @@ def test_node_credentials(bench: Bench) -> None:
     """Found by itself on the kubelet's command line. DeviceClasses are not for nodes: a note."""
     pod = start(bench)
     assert_table(bench.started("resources", user=None), READY)
-    assert_table(bench.started("resources", "--strict", user=None), READY)
+    assert_table(bench.dpctl("resources", "--strict", user=None), READY)
     assert_table(
-        bench.started("devices", user=None),
+        bench.dpctl("devices", user=None),
         f"""
         DEVICE  RESOURCE       HEALTH   NUMA  STATE      HOLDER
         gpu-0   seen.test/gpu  Healthy  0     Allocated  default/{pod}/main
         gpu-1   seen.test/gpu  Healthy  1     Free       -
         """,
     )
-    assert_text(bench.started("pods", "--failed", user=None), "", "No resources found")
-    sources = document(bench.started("resources", "-o", "json", user=None))["sources"]
+    assert_text(bench.dpctl("pods", "--failed", user=None), "", "No resources found")
+    sources = document(bench.dpctl("resources", "-o", "json", user=None))["sources"]
     assert {s["name"] for s in sources if s["state"] != "read"} == {"deviceclasses"}
-    verbose = bench.started("resources", "-v", user=None)
+    verbose = bench.dpctl("resources", "-v", user=None)
     assert verbose.code == 0
     assert "deviceclasses failed" in verbose.stderr
     assert "forbidden" in verbose.stderr
@@ -60,12 +60,12 @@ def test_without_rights(bench: Bench) -> None:
     )
     for source in ("node", "pods"):
         assert f"{source} not read" in found.stderr
-    assert bench.started("resources", "--strict", user=NO_RIGHTS).code == 5
-    failed = bench.started("pods", "--failed", user=NO_RIGHTS)
+    assert bench.dpctl("resources", "--strict", user=NO_RIGHTS).code == 5
+    failed = bench.dpctl("pods", "--failed", user=NO_RIGHTS)
     assert (failed.code, failed.stdout) == (5, ""), failed
     # What needs no API server is not disturbed by it.
     assert_table(
-        bench.started("pods", user=NO_RIGHTS),
+        bench.dpctl("pods", user=NO_RIGHTS),
         f"""
         NAMESPACE  POD    CONTAINER  RESOURCE       DEVICES  NUMA  CPUS  MEMORY  ALIGNED
         default    {pod}  main       seen.test/gpu  gpu-0    0     -     -       yes
@@ -77,13 +77,13 @@ def test_api_server_that_does_not_answer(bench: Bench) -> None:
     pod = start(bench)
     with bench.node.gate.shut():
         found = bench.started("resources", "--request-timeout", "1")
-        failed = bench.started("pods", "--failed", "--request-timeout", "1")
-        strict = bench.started("resources", "--request-timeout", "1", "--strict")
-        local = bench.started("pods")
-        who = bench.started("who", "gpu-0")
-        plugins = bench.started("plugins", "-q")
+        failed = bench.dpctl("pods", "--failed", "--request-timeout", "1")
+        strict = bench.dpctl("resources", "--request-timeout", "1", "--strict")
+        local = bench.dpctl("pods")
+        who = bench.dpctl("who", "gpu-0")
+        plugins = bench.dpctl("plugins", "-q")
     with bench.node.gate.closed():
-        refused = bench.started("resources")
+        refused = bench.dpctl("resources")
     assert_table(
         found,
         """

@@ -368,11 +368,9 @@ def differences(bench: Bench, case: Case, said: Mapping[str, Any]) -> Iterator[s
 
 def asked(bench: Bench, cases: Mapping[str, Case]) -> dict[str, dict[str, Any]]:
     """What dpctl says to each, as if it came alone."""
-    node = bench.node
-    items = [case.manifest(name, node.name) for name, case in cases.items()]
+    items = [case.manifest(name, bench.node.name) for name, case in cases.items()]
     stdin = json.dumps({"kind": "List", "items": items})
-    arguments = ("topology", "-f", "-", "-o", "json")
-    result = node.dpctl(*arguments, stdin=stdin, env=bench.environment(), seconds=180)
+    result = bench.dpctl("topology", "-f", "-", "-o", "json", stdin=stdin)
     assert result.stdout, result
     said = {answer["pod"]: answer for answer in json.loads(result.stdout)["items"]}
     assert said.keys() == cases.keys()

@@ -132,7 +132,7 @@ def test_two_resources_with_the_same_ids(bench: Bench) -> None:
 def test_another_kubelet_beside(bench: Bench, cluster) -> None:
     """Each node's dpctl tells of its own; outside of both there is no local evidence."""
     bench.plugin(GPU, ["a-0"])
-    other: Waiting = cluster.waiting[bench.minor]
+    other: Waiting = cluster.waiting(bench.minor)
     assert_text(bench.dpctl("resources", "-q"), GPU)
     assert GPU not in other.bench.dpctl("resources", "-q").stdout
     for one in (bench, other.bench):

@@ -33,7 +33,7 @@ def test_tutorial(bench: Bench) -> None:
     held = [line.split(",")[0] for line in found.stdout.splitlines() if first in line]
     assert held in (["Dev-1"], ["Dev-2"])
     assert_text(
-        bench.started("pods", first),
+        bench.dpctl("pods", first),
         f"""
         Name:       {first}
         Namespace:  default
@@ -66,7 +66,7 @@ def test_tutorial(bench: Bench) -> None:
     assert plane.kubectl("get", "pod", second, "-o", "jsonpath={.status.phase}") == "Pending"
     # It is bound to no node, so it counts on none.
     assert_table(
-        bench.started("resources", "-o", "wide"),
+        bench.dpctl("resources", "-o", "wide"),
         """
         RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE  CHECKPOINT  KUBELET  REQUESTED  OWNER    NOTE
         example.com/resource  Ready  2/2      1          1     -     *       2/2   2           2        1          kubelet  *
@@ -78,7 +78,7 @@ def test_tutorial(bench: Bench) -> None:
     plugin.kill()
     node.wait_resource(SAMPLE_RESOURCE, "0", "2")
     assert_table(
-        bench.started("resources"),
+        bench.dpctl("resources"),
         """
         RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
         example.com/resource  Grace  0/2      0          0     -     -       2/0
@@ -88,7 +88,7 @@ def test_tutorial(bench: Bench) -> None:
     patch = '{"status":{"capacity":{"example.com/resource":null}}}'
     plane.kubectl("patch", "node", node.name, "--subresource=status", "--type=merge", "-p", patch)
     node.wait_resource(SAMPLE_RESOURCE, "0", "2")
-    assert_text(bench.started("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
+    assert_text(bench.dpctl("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
 
 
 def installed(bench: Bench) -> dict[str, str]:
