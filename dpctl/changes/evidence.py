@@ -62,9 +62,7 @@ def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
         for name in connections.tracked
         if name not in sure
         and not connections.in_registry(name)
-        and 0
-        < len(set(snap.checkpoint.registered[name] if snap.checkpoint else ()))
-        == count(node.allocatable.get(name))
+        and 0 < len(connections.registered[name]) == count(node.allocatable.get(name))
     ]
     doubtful = (*found, *(open_ if len(open_) > len(alive) else ()))
     return tuple(dict.fromkeys(_described(snap, listener) for listener in doubtful))

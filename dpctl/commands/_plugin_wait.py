@@ -31,6 +31,8 @@ _LOCAL = _CHEAP | {
 _TIMEOUT = 300.0
 _INTERVAL = 1.0
 """Seconds between two looks: a kubelet takes ten to write the Node."""
+_ASK_EVERY = 5
+"""Looks: so often the kubelet is asked although its checkpoint says no, which may be behind."""
 _SHORTEST_CALL = 0.2
 _CLOSER_LOOK = 2.0
 """Seconds that each source has at most to say which step is missing."""
@@ -124,8 +126,10 @@ def _until(
     progress = _Progress(common, resource, timeout)
     before: WaitRow | None = None
     step: Step | None = None
+    looks = 0
     try:
         while True:
+            looks += 1
             left = started + timeout - time.monotonic()
             env = find_env(common.settings)
             if not env.live:
@@ -134,7 +138,7 @@ def _until(
                 )
             limit = min(env.request_timeout, max(left, _SHORTEST_CALL))
             env = env._replace(request_timeout=limit)
-            snap = _look(env, resource, condition, wanted)
+            snap = _look(env, resource, condition, wanted, ask=looks % _ASK_EVERY == 0)
             elsewhere = _is_elsewhere(env, snap)
             row = waited(snap, resource, condition, wanted, elsewhere=elsewhere)
             left = started + timeout - time.monotonic()
@@ -169,13 +173,14 @@ def _missing(env: Env, snap: Snapshot, resource: str, condition: str) -> Step | 
     return missing_step(snap, resource)
 
 
-def _look(env: Env, resource: str, condition: str, wanted: int) -> Snapshot:
-    """What the condition hangs on; where two files say already that it cannot be met, no more.
+def _look(env: Env, resource: str, condition: str, wanted: int, *, ask: bool) -> Snapshot:
+    """What the condition hangs on; where two files say already that it cannot be met, no more, if
+    the kubelet is not to be asked all the same.
     Raises DeniedError for what no wait will mend."""
     from dpctl.collect import collect
     from dpctl.inventory.waited import GONE, HEALTHY
 
-    if condition != GONE and not _is_named(env):
+    if condition != GONE and not ask and not _is_named(env):
         first = collect(env, _CHEAP, again=True)
         _refuse_denied(first)
         checkpoint = first.checkpoint

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpctl import names
+from dpctl.inventory.registered import registered
 from dpctl.inventory.served import Candidate, Service, attribute
 from dpctl.inventory.sockets import KUBELET_SOCKET, Listener, SocketFacts, socket_facts
 from dpctl.model import DirectoryEntry, Node, Snapshot, SocketState, Source
@@ -39,7 +40,8 @@ class Connections:
     def __init__(self, snap: Snapshot) -> None:
         self.snap = snap
         self.facts: SocketFacts = socket_facts(snap)
-        self.tracked: tuple[str, ...] = tuple(snap.checkpoint.registered) if snap.checkpoint else ()
+        self.registered: dict[str, frozenset[str]] = registered(snap)
+        self.tracked: tuple[str, ...] = tuple(self.registered)
         self.candidates: dict[str, Candidate] = self._candidates()
         self.services: dict[str, Service] = attribute(
             self.candidates.values(), self.tracked, _kubelet_keys(snap.node)
@@ -112,7 +114,7 @@ class Connections:
                 return Verdict(True, text, service.inferred)
         if any(is_connected for _, is_connected in self._by_registry.get(resource, ())):
             return Verdict(True, "the kubelet is connected to its plugins_registry socket")
-        if self.snap.checkpoint is None or resource not in self.snap.checkpoint.registered:
+        if resource not in self.registered:
             if self.snap.checkpoint is None:
                 return Verdict(None, "checkpoint not read", missing=(Source.CHECKPOINT,))
             if self.snap.checkpoint.absent and self._unnamed_connected:
@@ -142,7 +144,7 @@ class Connections:
         snap = self.snap
         if snap.checkpoint is None:
             return Verdict(None, "checkpoint not read", True, (Source.CHECKPOINT,))
-        if resource not in snap.checkpoint.registered:
+        if resource not in self.registered:
             return Verdict(False, "not in RegisteredDevices", True)
         written = snap.checkpoint.modified
         kubelet = self._kubelet_entry()
@@ -157,18 +159,18 @@ class Connections:
         if snap.node is None:
             return Verdict(None, "Node not read", True, (Source.NODE,))
         allocatable = count(snap.node.allocatable.get(resource))
-        registered = len(set(snap.checkpoint.registered[resource]))
-        if allocatable == registered and registered > 0:
+        healthy = len(self.registered[resource])
+        if allocatable == healthy and healthy > 0:
             text = f"Node allocatable {allocatable} is the number of RegisteredDevices"
             return Verdict(True, text, True)
-        if allocatable == 0 and registered == 0:
+        if allocatable == 0 and healthy == 0:
             younger = self._younger_socket(resource, kubelet.modified)
             if younger:
                 return Verdict(
                     True, f"0 of 0 devices, and {younger} is younger than kubelet.sock", True
                 )
             return Verdict(False, "0 of 0 devices and no socket younger than kubelet.sock", True)
-        text = f"Node allocatable {allocatable} is not the number of RegisteredDevices {registered}"
+        text = f"Node allocatable {allocatable} is not the number of RegisteredDevices {healthy}"
         return Verdict(False, text, True)
 
     def _kubelet_entry(self) -> DirectoryEntry | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dpctl.inventory.connections import Connections
 from dpctl.inventory.holders import Key, holders, is_active
 from dpctl.inventory.pods import Pods
+from dpctl.inventory.registered import offered
 from dpctl.inventory.rows import DeviceRow, DeviceState, GroupRow, Holder
 from dpctl.model import HealthWord, Snapshot, Source
 from dpctl.quantity import count
@@ -23,9 +24,8 @@ class Devices:
         self.connections = Connections(snap)
         self.holders: dict[Key, tuple[Holder, ...]] = holders(snap, self.pods)
         self._connected: dict[str, bool | None] = {}
-        self._healthy: dict[str, frozenset[str]] = {}
         self._lost_ids: dict[str, frozenset[str]] = {}
-        self.offered: dict[str, set[str]] = {}
+        self.offered: dict[str, set[str]] = offered(snap)
         """IDs that GetAllocatableResources offers, by resource."""
         self.held = {r for (r, _), found in self.holders.items() if any(map(is_active, found))}
         """Resources that an active pod holds something of."""
@@ -59,7 +59,6 @@ class Devices:
             self._forget_untold_topology()
         for device in snap.allocatable.devices if snap.allocatable else ():
             self._know(device.resource, device.device_id, Source.ALLOCATABLE)
-            self.offered.setdefault(device.resource, set()).add(device.device_id)
             self._numa[device.resource, device.device_id] = device.numa_nodes
             if device.below_zero:
                 self._below_zero.add((device.resource, device.device_id))
@@ -104,13 +103,9 @@ class Devices:
         return self._connected[resource]
 
     def healthy(self, resource: str) -> frozenset[str]:
-        """IDs in RegisteredDevices while connected; else none."""
-        if resource not in self._healthy:
-            ids: Sequence[str] = ()
-            if self.connected(resource) and self.snap.checkpoint is not None:
-                ids = self.snap.checkpoint.registered.get(resource, ())
-            self._healthy[resource] = frozenset(ids)
-        return self._healthy[resource]
+        """IDs that the kubelet has registered while connected; else none."""
+        ids = self.connections.registered.get(resource, frozenset())
+        return ids if self.connected(resource) else frozenset()
 
     def lost(self, resource: str) -> frozenset[str]:
         """IDs held by active pods and not among the healthy."""

@@ -52,7 +52,7 @@ def machine_of(snap: Snapshot, settings: Settings, joined: Devices | None = None
             minor=kubelet_minor(snap),
         )
     )
-    pools = {r: _pool(snap, joined, r, found.doubts) for r in _known(snap, joined)}
+    pools = {r: _pool(snap, joined, r, found.doubts) for r in _known(joined)}
     cpus = _cpu_pool(snap, settings, joined, found) if settings.static_cpus else None
     memory = _memory(snap, joined, found.doubts) if settings.static_memory else None
     found.machine = found.machine._replace(pools=pools, cpus=cpus, memory=memory)
@@ -62,10 +62,9 @@ def machine_of(snap: Snapshot, settings: Settings, joined: Devices | None = None
 # -- devices ---------------------------------------------------------------------------------------
 
 
-def _known(snap: Snapshot, joined: Devices) -> list[str]:
+def _known(joined: Devices) -> list[str]:
     """Resources that the device manager would not skip (kubelet-facts §6.2, step 1)."""
-    tracked = set(snap.checkpoint.registered) if snap.checkpoint else set()
-    return sorted(tracked | set(joined.offered) | joined.held)
+    return sorted({*joined.connections.tracked, *joined.offered, *joined.held})
 
 
 def _pool(snap: Snapshot, joined: Devices, resource: str, doubts: dict[str, str]) -> Pool:
@@ -77,7 +76,7 @@ def _pool(snap: Snapshot, joined: Devices, resource: str, doubts: dict[str, str]
     elif connected is None:
         healthy = frozenset(offered)
         doubts[resource] = "it cannot be told whether the kubelet is connected to its plugin"
-    tracked = snap.checkpoint is None or resource in snap.checkpoint.registered
+    tracked = snap.checkpoint is None or resource in joined.connections.registered
     ids = joined.ids(resource)
     nodes: dict[str, tuple[int, ...] | None] = {}
     untold = []

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dpctl import names
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
+from dpctl.inventory.registered import is_behind
 from dpctl.inventory.requests import effective_request, requested_names
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.inventory.states import STATUS_PERIOD, Decision, Facts, decide
@@ -61,7 +62,7 @@ def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int
         allocatable=node.allocatable.get(resource) if node else None,
         node_read=node is not None,
         registered=None if registered is None else len(set(registered)),
-        tracked=is_tracked(snap, resource),
+        tracked=is_tracked(snap, joined, resource),
         connected=connected.value,
         connected_inferred=connected.inferred,
         served=True if connected.value else served.value,
@@ -79,7 +80,6 @@ def decide_resource(
 ) -> Decision:
     """The state of one resource, with its evidence. `asked`: see `requests`."""
     connections = joined.connections
-    registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
     age = None
     if snap.checkpoint and snap.checkpoint.modified is not None and snap.collected_at is not None:
         age = snap.collected_at - snap.checkpoint.modified
@@ -97,9 +97,10 @@ def decide_resource(
             node=snap.node,
             connected=connections.connected(resource),
             served=connections.served(resource),
-            tracked=is_tracked(snap, resource),
+            tracked=is_tracked(snap, joined, resource),
             untold="checkpoint not read" if snap.checkpoint is None else "checkpoint damaged",
-            healthy=len(set(registered or ())),
+            healthy=len(connections.registered.get(resource, ())),
+            behind=is_behind(snap, connections.registered, resource),
             checkpoint_age=age,
             status_period=status_period(snap),
             used_by_pods=used,
@@ -108,12 +109,13 @@ def decide_resource(
     )
 
 
-def is_tracked(snap: Snapshot, resource: str) -> bool | None:
-    """Whether the kubelet's RegisteredDevices have it. None: no checkpoint, or a damaged one, which
-    a kubelet that was running kept in memory as it was and one that started threw away."""
+def is_tracked(snap: Snapshot, joined: Devices, resource: str) -> bool | None:
+    """Whether the kubelet has it among its registered devices. None: no checkpoint, or a damaged
+    one, which a kubelet that was running kept in memory as it was and one that started threw away.
+    """
     if snap.checkpoint is None or not snap.checkpoint.verified:
         return None
-    return resource in snap.checkpoint.registered
+    return resource in joined.connections.registered
 
 
 def requests(snap: Snapshot) -> dict[str, int]:
@@ -161,6 +163,8 @@ def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -
     if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):
         notes.append(f"capacity was last written by {', '.join(owners)}")
     offered, healthy = len(joined.offered.get(resource, ())), len(joined.healthy(resource))
+    if is_behind(snap, joined.connections.registered, resource):
+        notes.append("checkpoint lacks the kubelet's last change")
     if snap.allocatable is not None and joined.connected(resource) and offered != healthy:
         notes.append(f"GetAllocatableResources offers {offered} of the {healthy} healthy devices")
     return tuple(notes)

@@ -29,7 +29,9 @@ class Facts(NamedTuple):
     untold: str
     """Why `tracked` is not known, when it is not."""
     healthy: int
-    """IDs in RegisteredDevices; 0 when not tracked."""
+    """IDs that the kubelet has registered; 0 when not tracked."""
+    behind: bool
+    """The checkpoint says something else than GetAllocatableResources, which is believed."""
     checkpoint_age: float | None
     status_period: float
     used_by_pods: bool | None
@@ -158,6 +160,8 @@ def _tracked_words(facts: Facts) -> str:
         return facts.untold
     if not facts.tracked:
         return "not in RegisteredDevices"
+    if facts.behind:
+        return f"the kubelet offers {facts.healthy}, which the checkpoint lacks as yet"
     return f"RegisteredDevices has {facts.healthy}"
 
 

@@ -53,13 +53,14 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
     """Devices that this kubelet has healthy from a plugin it is connected to, and the evidence."""
     if snap.directory is None or snap.directory.entry("kubelet.sock") is None:
         return None, "no kubelet here yet (there is no kubelet.sock)"
-    if snap.checkpoint is not None and not snap.checkpoint.absent:
-        known = len(set(snap.checkpoint.registered.get(resource, ())))
-        if known < wanted:
-            none = resource not in snap.checkpoint.registered
-            first = "no plugin has registered it, " if none else ""
-            return known, f"{first}by the kubelet's checkpoint"
     verdict = joined.connections.connected(resource)
+    registered = joined.connections.registered
+    if snap.checkpoint is not None and not snap.checkpoint.absent:
+        known = len(registered.get(resource, ()))
+        # Of a plugin that is gone the number says nothing.
+        if known < wanted and (resource not in registered or verdict.value is not False):
+            first = "no plugin has registered it, " if resource not in registered else ""
+            return known, f"{first}by the kubelet's checkpoint"
     if verdict.value is None and snap.pod_resources is not None and snap.allocatable is not None:
         # Without a table to trust: what the kubelet itself offers right now.
         return len(joined.offered.get(resource, ())), "what GetAllocatableResources offers"

@@ -6,6 +6,7 @@ Nothing of dpctl is used here but the generated messages of the kubelet's API.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
@@ -15,13 +16,20 @@ Holding = tuple[str, str, str, str]
 """Namespace, pod, container, resource."""
 
 
-def pod_resources(
-    path: Path,
-) -> tuple[dict[Holding, frozenset[str]], dict[tuple[str, str], frozenset[int]]]:
-    """Of the kubelet behind this socket: the answer to List, and NUMA nodes by resource and device.
+class Told(NamedTuple):
+    """What the kubelet behind a socket says."""
 
-    Some kubelets leave devices without topology out of GetAllocatableResources.
-    """
+    listed: dict[Holding, frozenset[str]]
+    """Device IDs in the answer to List."""
+    offered: dict[str, frozenset[str]]
+    """Device IDs in the answer to GetAllocatableResources, by resource. Some kubelets leave devices
+    without topology out."""
+    numa: dict[tuple[str, str], frozenset[int]]
+    """NUMA nodes by resource and device, from either."""
+
+
+def pod_resources(path: Path) -> Told:
+    """Ask the kubelet behind this socket."""
     with grpc.insecure_channel(f"unix:{path}") as channel:
         stub = podresources_pb2_grpc.PodResourcesListerStub(channel)  # type: ignore[no-untyped-call]
         pods = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=10).pod_resources
@@ -35,13 +43,17 @@ def pod_resources(
             for one in container.devices:
                 key = (pod.namespace, pod.name, container.name, one.resource_name)
                 listed.setdefault(key, set()).update(one.device_ids)
+    offered: dict[str, set[str]] = {}
+    for one in allocatable:
+        offered.setdefault(one.resource_name, set()).update(one.device_ids)
     numa: dict[tuple[str, str], set[int]] = {}
     for one in told:
         for device in one.device_ids:
             nodes = numa.setdefault((one.resource_name, device), set())
             nodes.update(n.ID for n in one.topology.nodes if n.ID >= 0)  # -1: on none
-    return (
+    return Told(
         {key: frozenset(ids) for key, ids in listed.items()},
+        {key: frozenset(ids) for key, ids in offered.items()},
         {key: frozenset(nodes) for key, nodes in numa.items()},
     )
 

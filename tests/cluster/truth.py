@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .api import JSON
 from .bench import Bench, is_native
 from .listing import Holding, pod_resources
 
@@ -23,6 +24,10 @@ class Truth(NamedTuple):
     keys: dict[str, tuple[str | None, str | None]]
     """Extended resource -> capacity and allocatable on the Node."""
     registered: dict[str, frozenset[str]]
+    """Resource -> device IDs in the checkpoint's RegisteredDevices."""
+    healthy: dict[str, frozenset[str]]
+    """Resource -> device IDs that the kubelet has registered. Its file may lack the last change: it
+    gathers and writes in two steps, and several plugins may register at once."""
     held: dict[tuple[str, str], frozenset[tuple[str, str]]]
     """Resource and device ID -> pod UIDs and containers of the checkpoint."""
     active: frozenset[str]
@@ -53,16 +58,30 @@ def tell(bench: Bench) -> Truth:
     query = f"?fieldSelector=spec.nodeName%3D{node.name}"
     pods = node.plane.api().get(f"/api/v1/pods{query}")["items"]
     data = bench.checkpoint()["Data"] if bench.checkpoint_file.exists() else {}
-    listed, numa = pod_resources(node.kubelet_dir / "pod-resources" / "kubelet.sock")
+    told = pod_resources(node.kubelet_dir / "pod-resources" / "kubelet.sock")
+    registered = {k: frozenset(v) for k, v in (data.get("RegisteredDevices") or {}).items()}
     return Truth(
         {name: (capacity.get(name), allocatable.get(name)) for name in sorted(names)},
-        {k: frozenset(v) for k, v in (data.get("RegisteredDevices") or {}).items()},
+        registered,
+        _healthy(registered, told.offered, allocatable),
         _held(data.get("PodDeviceEntries") or []),
         frozenset(p["metadata"]["uid"] for p in pods if p["status"].get("phase") not in DONE),
-        listed,
-        numa,
+        told.listed,
+        told.numa,
         _sockets(node.kubelet_dir / "device-plugins"),
     )
+
+
+def _healthy(
+    registered: dict[str, frozenset[str]], offered: dict[str, frozenset[str]], shown: JSON
+) -> dict[str, frozenset[str]]:
+    """The kubelet's answer where the Node has its number; else with what only the file has."""
+    found = {}
+    for name in {*registered, *offered}:
+        file, answer = registered.get(name, frozenset()), offered.get(name, frozenset())
+        agreed = answer and str(len(answer)) == shown.get(name)
+        found[name] = answer if agreed else file | answer
+    return found
 
 
 def _held(entries: list[Any]) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:

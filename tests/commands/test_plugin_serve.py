@@ -14,6 +14,7 @@ import pytest
 
 from dpctl.lab.fixture import Lab
 from dpctl.lab.spec import PluginSpec, SampleDevice
+from dpctl.statefiles.device_checkpoint import encode_checkpoint, parse_checkpoint
 from tests.commands.by_hand import GPU, eventually, run, start
 from tests.run import Result, dpctl
 
@@ -28,6 +29,25 @@ def test_wait(lab: Lab) -> None:
     (row,) = json.loads(local.out)["items"]
     assert (row["met"], row["seen"], row["waitingFor"]) == (True, 7, None)
     assert run(lab, "wait", "old.example/retired", "--for", "gone").code == 0
+
+
+@pytest.mark.parametrize("written", [{GPU: ()}, {}], ids=["devices", "name"])
+def test_the_checkpoint_lacks_the_last_write(lab: Lab, written: dict[str, tuple[str, ...]]) -> None:
+    """As after two plugins registered at once, until the kubelet writes again."""
+    path = lab.device_plugins / "kubelet_internal_checkpoint"
+    before = path.read_bytes()
+    content = parse_checkpoint(before)
+    others = {name: ids for name, ids in content.registered.items() if name != GPU}
+    path.write_bytes(encode_checkpoint(content.allocations, {**others, **written}))
+    try:
+        waited = run(lab, "wait", GPU, "--count", "7", "--timeout", "30s")
+        assert (waited.code, waited.out) == (0, f"resource/{GPU} allocatable (7)\n")
+        shown = dpctl("resources", GPU, "-o", "json", env=lab.env)
+        (row,) = json.loads(shown.out)["items"]
+        assert (row["healthy"], row["tracked"], row["kubelet"]) == (7, True, 7)
+        assert "checkpoint lacks the kubelet's last change" in row["notes"]
+    finally:
+        path.write_bytes(before)
 
 
 @pytest.mark.parametrize(

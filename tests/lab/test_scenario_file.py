@@ -62,3 +62,12 @@ def test_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert differences.unexplained([other], "1.36") == []
     assert differences.outlived([good], "1.36") == [table[1]]
     assert differences.outlived([good], "1.37") == []
+
+
+def test_accepted_of_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Accepted("* > a", "why", kubelet=("[]", "(nothing)"), sometimes=True)
+    monkeypatch.setattr(differences, "ACCEPTED", (entry,))
+    for said, left in (("[]", False), ("(nothing)", False), ('["x"]', True)):
+        found = [Difference("s > a", said, '["x", "y"]')]
+        assert differences.unexplained(found, "1.37") == (found if left else [])
+    assert differences.outlived([], "1.37") == []

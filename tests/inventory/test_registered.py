@@ -1,0 +1,92 @@
+"""A checkpoint that lacks the kubelet's last write: several plugins have registered at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpctl.inventory.devices import Devices
+from dpctl.inventory.registered import registered
+from dpctl.inventory.resources import resource_rows
+from dpctl.inventory.rows import ResourceRow
+from dpctl.inventory.users import resources_of
+from dpctl.inventory.waited import waited
+from dpctl.model import Allocatable, Device, PodResources, Snapshot
+from tests import build
+from tests.build import NOW
+
+R = "vendor.example/gpu"
+IDS = ("gpu-0", "gpu-1", "gpu-2")
+
+
+def snapshot(
+    written: dict[str, tuple[str, ...]],
+    offers: tuple[str, ...] | None,
+    node: tuple[str, str] = ("3", "3"),
+    **fields: object,
+) -> Snapshot:
+    """One connected plugin: what the file has, what the kubelet says, capacity and allocatable."""
+    devices = tuple(Device(R, device, (0,)) for device in offers or ())
+    base: dict[str, object] = {
+        "collected_at": NOW,
+        "sources": (),
+        "node": build.node({R: node[0]}, {R: node[1]}),
+        "checkpoint": build.checkpoint(written),
+        "directory": build.directory(build.entry("gpu.sock", 20)),
+        "sockets": build.table(
+            build.listener("/dp/gpu.sock", 20), build.accepted("/dp/gpu.sock", 20)
+        ),
+        "kubelets": (build.kubelet(),),
+        "pods": (),
+        "pod_resources": PodResources("v1", ()),
+        "allocatable": None if offers is None else Allocatable(devices, (), ()),
+    }
+    return Snapshot(**{**base, **fields})  # type: ignore[arg-type]
+
+
+def row(snap: Snapshot) -> ResourceRow:
+    (found,) = resource_rows(snap)
+    return found
+
+
+@pytest.mark.parametrize("written", [{R: ()}, {R: IDS[:1]}, {}])
+def test_what_the_file_lacks_is_told_by_the_kubelet(written: dict[str, tuple[str, ...]]) -> None:
+    snap = snapshot(written, IDS)
+    found = row(snap)
+    assert (found.state, found.healthy, found.free, found.tracked) == ("Ready", 3, 3, True)
+    assert found.registered == (len(written[R]) if written else None)  # the file's, as it is
+    assert "the kubelet offers 3, which the checkpoint lacks as yet" in found.evidence
+    assert found.notes == ("checkpoint lacks the kubelet's last change",)
+    assert [d.state for d in Devices(snap).rows()] == ["Free"] * 3
+    assert resources_of(snap, "gpu-2") == (R,)
+    for condition in ("allocatable", "healthy"):
+        assert waited(snap, R, condition, 3).met
+
+
+def test_what_the_kubelet_leaves_out_is_told_by_the_file() -> None:
+    """Devices with an empty topology."""
+    for offers in ((), IDS[:1]):
+        found = row(snapshot({R: IDS}, offers))
+        assert (found.state, found.healthy, found.free) == ("Ready", 3, 3)
+        assert found.notes == (
+            f"GetAllocatableResources offers {len(offers)} of the 3 healthy devices",
+        )
+
+
+def test_the_node_decides_when_the_file_has_more() -> None:
+    """A device fell ill, and the write that said so was overtaken."""
+    found = row(snapshot({R: IDS}, IDS[:2], ("3", "2")))
+    assert (found.state, found.healthy, found.total) == ("Degraded", 2, 3)
+
+
+def test_without_the_kubelets_word_the_file_counts() -> None:
+    snap = snapshot({R: IDS[:1]}, None)
+    assert registered(snap) == {R: frozenset(IDS[:1])}
+    assert row(snap).notes == ()
+
+
+def test_a_damaged_or_missing_file_is_not_mended() -> None:
+    """It lacks more than the last write: who is tracked stays unknown."""
+    damaged = build.checkpoint({})._replace(stored_checksum=2)
+    assert registered(snapshot({}, IDS, checkpoint=damaged)) == {}
+    assert row(snapshot({}, IDS, checkpoint=damaged)).tracked is None
+    assert registered(snapshot({}, IDS, checkpoint=None)) == {}
