@@ -106,6 +106,8 @@ def find_kubelet_processes(proc: str, host_root: str = "/") -> tuple[KubeletProc
         if _is_trusted(proc, pid, host_root)
         and (process := kubelet_process(proc, pid, host_root, command)) is not None
     ]
+    if len(found) > 1:
+        found = [process for process in found if not _is_passing(process, found)]
     if any(process.embedded for process in found):
         found = [process for process in found if process.embedded]
     return tuple(sorted(found, key=lambda process: (process.shares_mounts is False, process.pid)))
@@ -266,6 +268,24 @@ def _is_trusted(proc: str, pid: int, host_root: str) -> bool:
         return True  # a kernel without cgroups; a process that has gone says nothing any more
     except OSError:
         return False
+
+
+def _is_passing(process: KubeletProcess, found: Sequence[KubeletProcess]) -> bool:
+    """What only looked like one more kubelet: one that has ended meanwhile, or the child of another
+    that starts a program, and until then has its command line (a kubelet mounts and measures by
+    programs)."""
+    directory = f"{process.proc}/{process.pid}"
+    try:
+        if not read_limited(f"{directory}/cmdline", _LONGEST_COMMAND_LINE):
+            return True  # a zombie
+        stat = read_limited(f"{directory}/stat", _FIRST_READ)
+    except (FileNotFoundError, ProcessLookupError):
+        return not os.path.lexists(f"{directory}/cmdline")
+    except OSError:
+        return False
+    fields = stat.rpartition(b")")[2].split()
+    parent = int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
+    return any(other.pid == parent and other.arguments == process.arguments for other in found)
 
 
 def _shares_mounts(proc: str, pid: int, host_root: str) -> bool | None:

@@ -147,6 +147,29 @@ def test_a_real_process_shares_our_mounts() -> None:
         assert process.open_path("/etc/x") == "/etc/x"
 
 
+def test_a_child_that_starts_a_program_is_no_second_kubelet() -> None:
+    """Until it has, it has the kubelet's command line; 600 of 4 000 looks saw one."""
+    code = "import subprocess\nwhile True: subprocess.run(['true'])"
+    kubelet = subprocess.Popen(["kubelet", "-c", code], executable=sys.executable)
+    try:
+        for _ in range(1000):
+            seen = [p.pid for p in find_kubelet_processes("/proc") if code in p.arguments]
+            assert seen in ([kubelet.pid], [])  # none: it is not there yet
+    finally:
+        kubelet.kill()
+        kubelet.wait()
+
+
+def test_two_kubelets_are_two(tree: Tree) -> None:
+    for pid in (7, 8):
+        tree.process(pid, "kubelet", "--root-dir=/x")
+    assert [p.pid for p in found(tree)] == [7, 8]
+    (tree.root / "proc/8/stat").write_text("8 (kubelet) S 7 8 8 0\n")
+    assert [p.pid for p in found(tree)] == [7]
+    (tree.root / "proc/8/stat").write_text("8 (kubelet) S 1 8 8 0\n")
+    assert [p.pid for p in found(tree)] == [7, 8]
+
+
 @needs_root
 def test_a_real_process_with_mounts_of_its_own() -> None:
     with pretender("unshare", "-m") as pid:
