@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +37,15 @@ def minors() -> list[str]:
     """The minors that can be built, oldest first: `["1.34", ...]`."""
     found = [folder.parent.name for folder in TOOLS.glob("*/go.mod")]
     return sorted(found, key=lambda minor: [int(part) for part in minor.split(".")])
+
+
+def output_of(what: str, command: Sequence[str], cwd: Path | None = None) -> str:
+    """What a command prints; one that fails is a `BuildError` with what it said, on one line."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = "; ".join(filter(str.strip, f"{done.stderr}\n{done.stdout}".splitlines()))
+        raise BuildError(f"{what} failed ({done.returncode}): {said}")
+    return done.stdout
 
 
 def version_of(minor: str) -> str:
@@ -111,8 +120,7 @@ def _go(*args: str) -> str:
     if shutil.which("go") is None:
         raise BuildError("the Go toolchain is not installed (command go not found)")
     # In / no go.mod can change which toolchain answers.
-    done = subprocess.run(["go", *args], cwd="/", stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout
+    return output_of(f"go {args[0]}", ["go", *args], Path("/"))
 
 
 def _build(minor: str, kept: Path) -> None:

@@ -3,6 +3,9 @@
 Everything that a test node starts lives in one control group. The kernel keeps that list, so it
 is complete and exact even after the test runner was killed: no process can leave it by forking,
 and no number in it can belong to somebody else.
+
+Version 2 was not run: the machine at hand has version 1. What a kubelet wants of its `cgroupRoot`
+there is read from its source (`cgroup_v2_manager_linux.go`), and `make` does it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
+# A kubelet refuses a version 2 group that lacks one of the first five, where the machine has it.
+CONTROLLERS = ("cpu", "cpuset", "memory", "hugetlb", "pids", "io")
 KILL_SECONDS = 20.0
 
 
@@ -33,6 +38,10 @@ def make(name: str) -> list[Path]:
         for part in Path(name).parts:
             parent, folder = folder, folder / part
             folder.mkdir(exist_ok=True)
+            if hierarchy == ROOT:
+                # Version 2: a group has the controllers that the one above switches on for it. What
+                # is switched on at the root stays so, as container runtimes leave it, too.
+                (parent / "cgroup.subtree_control").write_text(_switched_on())
             # A new version 1 cpuset is empty and takes no process until it has CPUs and memory.
             for setting in ("cpuset.cpus", "cpuset.mems"):
                 file = folder / setting
@@ -40,6 +49,11 @@ def make(name: str) -> list[Path]:
                     file.write_text((parent / setting).read_text())
         files.append(folder / "cgroup.procs")
     return files
+
+
+def _switched_on() -> str:
+    present = (ROOT / "cgroup.controllers").read_text().split()
+    return " ".join(f"+{name}" for name in CONTROLLERS if name in present)
 
 
 def make_any_cpu(name: str, pretended: Path) -> dict[Path, Path]:

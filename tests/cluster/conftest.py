@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import build
+from . import build, images, runtime, slots
 from .bench import Bench
-from .control import ControlPlane
+from .control import ControlPlane, check_programs
 from .everything import assert_everything
 from .node import Node
 from .plane import Plane, Seat
@@ -31,6 +34,7 @@ _MINORS = pytest.StashKey[list[str]]()
 _PLANE = pytest.StashKey[ControlPlane]()
 _FAILED = pytest.StashKey[bool]()
 _SEATS = pytest.StashKey[Iterator[int]]()
+_TOO_MANY = f"at most {slots.PARTS - 1} processes (-n) can share the control plane"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,17 +63,26 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if os.geteuid() != 0:
         pytest.exit("cluster tests need root: they run a kubelet, containerd and mounts", 1)
+    if (config.getoption("numprocesses", None) or 0) >= slots.PARTS:
+        raise pytest.UsageError(_TOO_MANY)
     if config.option.collectonly:
         return
+    config.stash[_SEATS] = iter(range(1, slots.PARTS))
     try:
-        for minor in config.stash[_MINORS]:
-            build.binaries(minor)
-        plane = ControlPlane()
-    except (ClusterError, build.BuildError, OSError) as error:
+        _set_up(config)
+    except (ClusterError, build.BuildError, OSError, subprocess.SubprocessError) as error:
         pytest.exit(str(error), 1)
-    config.stash[_PLANE] = plane
-    config.stash[_SEATS] = iter(range(1, 1 + len(build.minors())))
-    plane.__enter__()
+
+
+def _set_up(config: pytest.Config) -> None:
+    """All that can fail before the first test, what takes minutes last."""
+    check_programs()
+    images.archive()
+    runtime.runc()
+    for minor in config.stash[_MINORS]:
+        build.binaries(minor)
+    plane = config.stash[_PLANE] = ControlPlane()
+    plane.start()
     # Ready before the processes join it: they would wait for it anyway.
     plane.wait_ready()
 
@@ -83,7 +96,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a process of pytest-xdist where the control plane is."""
     plane = node.config.stash[_PLANE]
-    node.workerinput["seat"] = tuple(plane.seat(next(node.config.stash[_SEATS])))
+    part = next(node.config.stash[_SEATS], None)
+    if part is None:
+        # One that takes the place of a process that crashed has a seat of its own.
+        pytest.exit(_TOO_MANY, 1)
+    node.workerinput["seat"] = tuple(plane.seat(part))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -125,9 +142,29 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _ran[_minor_of(report.nodeid)] += 1
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not _is_worker(session.config) and session.exitstatus == 0 and _untested(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     counts = ", ".join(f"{minor}: {count}" for minor, count in sorted(_ran.items()))
     terminalreporter.write_line(f"cluster tests run per minor: {counts or 'none'}")
+    if untested := _untested(config):
+        terminalreporter.write_line(f"FAILED: no test ran on {', '.join(untested)}", red=True)
+
+
+def _untested(config: pytest.Config) -> list[str]:
+    """Chosen minors on which nothing ran, although nobody has asked for less than everything."""
+    option = config.option
+    here = Path(__file__).parent
+    paths = [config.invocation_params.dir / arg for arg in config.args]
+    whole = all("::" not in path.name and here.is_relative_to(path.resolve()) for path in paths)
+    if not whole or option.keyword or option.markexpr or option.deselect or option.collectonly:
+        return []
+    return [minor for minor in config.stash[_MINORS] if not _ran[minor]]
 
 
 def _minor_of(nodeid: str) -> str:
@@ -152,21 +189,33 @@ class Cluster:
         if minor not in self._benches:
             first = not self._benches
             bench = Bench(Node(self.plane, minor, numa=2))
-            with ThreadPoolExecutor(2) as pool:
-                starting = pool.submit(bench.node.start)
-                if first:
-                    self.waiting(minor)
-                starting.result()
-            self._benches[minor] = bench
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(self.waiting, minor) if first else None
+                with _ended_if_it_fails(bench.node):
+                    bench.node.start()
+                self._benches[minor] = bench
+            if waiting is not None:
+                waiting.result()
         return self._benches[minor]
 
     def waiting(self, minor: str) -> Waiting:
         """The node on which a minor's graces run out."""
         if minor not in self._waiting:
             found = Waiting(Bench(Node(self.plane, minor)))
-            found.start()
+            with _ended_if_it_fails(found.node):
+                found.start()
             self._waiting[minor] = found
         return self._waiting[minor]
+
+
+@contextmanager
+def _ended_if_it_fails(node: Node) -> Iterator[None]:
+    """A node that does not come up is ended: the next test gets another one."""
+    try:
+        yield
+    except BaseException:
+        node.end()
+        raise
 
 
 @pytest.fixture(scope="session")

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import subprocess
 import threading
 import time
 
-from . import slots
+from . import build, slots
 from .plane import ADMIN, NO_RIGHTS, NODE_NAMES, USERS, Plane
 from .processes import ClusterError
 
-PROGRAMS = ("etcd", "containerd", "ctr", "runc", "openssl", "nsenter", "unshare", "gcc")
+PROGRAMS = ("etcd", "containerd", "ctr", "runc", "openssl", "nsenter", "unshare", "gcc", "ip")
+
+
+def check_programs() -> None:
+    """Fail when something that the tests run is not installed."""
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        raise ClusterError(f"not installed: {', '.join(missing)}")
 
 
 class ControlPlane(Plane):
     """A plane that this process starts and ends, with everything under it."""
 
     def __init__(self) -> None:
-        missing = [program for program in PROGRAMS if shutil.which(program) is None]
-        if missing:
-            raise ClusterError(f"not installed: {', '.join(missing)}")
+        check_programs()
         self.slot = slots.acquire()
         ports = [self.slot.place.port() for _ in range(3)]
         self._etcd_urls = [f"http://127.0.0.1:{port}" for port in ports[1:]]
@@ -91,7 +95,7 @@ class ControlPlane(Plane):
         key = [*("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30")]
         names = ["-subj", "/O=system:masters/CN=kube-apiserver"]
         files = ["-keyout", str(self.pki / "client.key"), "-out", str(self.client_certificate)]
-        subprocess.run([*key, *names, *files], check=True, capture_output=True)
+        build.output_of("making a certificate", [*key, *names, *files])
         lines = []
         for user, token in self.tokens.items():
             group = {ADMIN: "system:masters", NO_RIGHTS: ""}.get(user, "system:nodes")

@@ -46,15 +46,26 @@ class Spawned:
 
     def poll(self) -> int | None:
         """0 when it has ended: with which code is not known."""
-        if self._ended < 0:
-            return 0
-        return 0 if select.select([self._ended], [], [], 0)[0] else None
+        return 0 if self._has_ended(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end."""
-        if self._ended >= 0 and not select.select([self._ended], [], [], timeout)[0]:
+        if not self._has_ended(timeout):
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         return 0
+
+    def _has_ended(self, seconds: float | None) -> bool:
+        if self._ended < 0:
+            return True
+        # Not select(), which refuses a descriptor above 1023.
+        end = select.poll()
+        end.register(self._ended, select.POLLIN)
+        if not end.poll(None if seconds is None else seconds * 1000):
+            return False
+        # A run has some hundred of them.
+        os.close(self._ended)
+        self._ended = -1
+        return True
 
     def send_signal(self, number: int) -> None:
         """Nothing when it has ended."""

@@ -36,7 +36,7 @@ def main() -> int:
         if args.detach:
             return _detach()
         return _up(args)
-    except (ClusterError, build.BuildError, OSError) as error:
+    except (ClusterError, build.BuildError, OSError, subprocess.SubprocessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
@@ -43,17 +42,10 @@ def archive() -> Path:
     return kept
 
 
-def import_into(socket: Path, nsenter: list[str]) -> None:
-    """Import both images into the containerd behind `socket`; `nsenter` leads to its mounts."""
-    command = [*nsenter, "ctr", "--address", str(socket), "--namespace", "k8s.io"]
-    done = subprocess.run(
-        [*command, "images", "import", str(archive())],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if done.returncode != 0:
-        raise build.BuildError(f"ctr images import failed: {done.stdout.strip()}")
+def import_into(socket: Path, entering: list[str]) -> None:
+    """Import both images into the containerd behind `socket`; `entering` leads to its mounts."""
+    command = [*entering, "ctr", "--address", str(socket), "--namespace", "k8s.io"]
+    build.output_of("ctr images import", [*command, "images", "import", str(archive())])
 
 
 def _pack() -> bytes:
@@ -88,7 +80,8 @@ def _architecture() -> str:
 def _compile(source: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "program"
-        subprocess.run([*_COMPILE, "-o", str(target), str(HERE / source)], check=True)
+        command = [*_COMPILE, "-o", str(target), str(HERE / source)]
+        build.output_of(f"compiling {source}", command)
         return target.read_bytes()
 
 

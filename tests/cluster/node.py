@@ -24,7 +24,7 @@ from .api import JSON
 from .gate import Gate
 from .listing import listed_pods
 from .plane import ADMIN, Plane
-from .processes import ClusterError, Daemon, wait_for
+from .processes import ClusterError, Daemon, inside, wait_for
 from .settings import KubeletSettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ class Node:
         self.containerd = self.process("containerd", command)
         answers = lambda: _accepts(self._containerd_socket)  # noqa: E731
         wait_for("containerd", answers, 30, [self.containerd])
-        images.import_into(self._containerd_socket, self.nsenter)
+        images.import_into(self._containerd_socket, self.entering)
 
     def start_kubelet(self, wait: bool = True, *, ask: bool = True) -> None:
         """Start the kubelet with the present settings.
@@ -139,6 +139,15 @@ class Node:
                     30,
                     [self._running_kubelet()],
                 )
+
+    def end(self) -> None:
+        """Kill all of it, for one that did not come up: its name and its ports stay taken."""
+        self.gate.close()
+        for name, daemon in list(self.plane.daemons.items()):
+            if f"-{self.name}-" in f"{name}-":
+                daemon.kill()
+        # Containers, which outlive a containerd.
+        cgroups.kill(self.cgroup)
 
     def stop_kubelet(self) -> None:
         """Stop the kubelet as a service manager would."""
@@ -180,8 +189,15 @@ class Node:
 
     @property
     def nsenter(self) -> list[str]:
-        """The start of a command line that runs in the node's mount namespace."""
+        """The start of a command line that runs in the node's mount namespace: for a `Daemon`,
+        which enters the control groups by itself, and for a person."""
         return ["nsenter", f"--target={self.namespace.pid}", "--mount", "--"]
+
+    @property
+    def entering(self) -> list[str]:
+        """The same for any other process: it enters the control groups first, and so ends with
+        the cluster."""
+        return inside(self.plane.groups, self.nsenter)
 
     def run(
         self,
@@ -195,7 +211,7 @@ class Node:
         # Entering a namespace leaves the current directory.
         enter = ["sh", "-c", 'cd "$0" && exec "$@"', str(cwd or Path.cwd())]
         done = subprocess.run(
-            [*self.nsenter, *enter, *command],
+            [*self.entering, *enter, *command],
             input=stdin or "",
             capture_output=True,
             text=True,

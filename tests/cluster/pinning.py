@@ -2,7 +2,7 @@
 
 A kubelet that believes in 16 CPUs asks for containers on CPU 12, which the kernel refuses on a
 smaller machine. What matters to tests is what the kubelet decided, so the container runs on what
-is left of the request, or anywhere. Copied into a node's directory and run by containerd's shim:
+is left of the request, or anywhere. Copied into the build cache and run by containerd's shim:
 no imports from this package.
 """
 

@@ -11,11 +11,12 @@ import urllib3
 
 from . import build, cgroups, slots
 from .api import Api, ApiError
-from .processes import ClusterError, Daemon, wait_for
+from .processes import ClusterError, Daemon, inside, wait_for
 
 ADMIN = "admin"
 NO_RIGHTS = "nobody"
-NODES_PER_PART = 4
+# One process alone makes eight, two per minor; the others are for nodes that do not come up.
+NODES_PER_PART = 12
 NODE_NAMES = tuple(f"worker-{number}" for number in range(slots.PARTS * NODES_PER_PART))
 USERS = (ADMIN, NO_RIGHTS, *(f"system:node:{name}" for name in NODE_NAMES))
 
@@ -94,7 +95,10 @@ class Plane:
     def kubectl(self, *args: str, user: str = ADMIN) -> str:
         """What kubectl prints."""
         done = subprocess.run(
-            [str(self.bin / "kubectl"), f"--kubeconfig={self.kubeconfig(user)}", *args],
+            inside(
+                self.groups,
+                [str(self.bin / "kubectl"), f"--kubeconfig={self.kubeconfig(user)}", *args],
+            ),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

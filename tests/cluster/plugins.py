@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -131,16 +132,25 @@ class LabPlugin(Daemon):
 
     def _send(self, document: Mapping[str, Any]) -> None:
         assert self._process is not None
-        assert self._process.stdin is not None
+        stdin = self._process.stdin
+        assert stdin is not None
         with self._lock:
-            self._process.stdin.write(json.dumps(document).encode() + b"\n")
-            self._process.stdin.flush()
+            if stdin.closed:
+                raise ClusterError(f"{self.name} has ended: {self.log_tail()}")
+            stdin.write(json.dumps(document).encode() + b"\n")
+            stdin.flush()
 
     def _read(self, process: subprocess.Popen[bytes] | Spawned) -> None:
+        """Take what it says until it ends, and close both pipes: a run has some hundred plugins."""
         assert process.stdout is not None
-        for line in process.stdout:
-            document = json.loads(line)
-            if "event" in document:
-                self.events.append(document)
-            else:
-                self._answers[document["id"]] = document
+        assert process.stdin is not None
+        with process.stdout:
+            for line in process.stdout:
+                document = json.loads(line)
+                if "event" in document:
+                    self.events.append(document)
+                else:
+                    self._answers[document["id"]] = document
+        # What could not be written to it any more is given up.
+        with self._lock, suppress(BrokenPipeError):
+            process.stdin.close()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # The shell enters the control groups before it becomes the command, so that nothing that the
-# command forks can be outside. The pid stays the same.
+# command forks can be outside: whatever is outside, nobody ends when the test runner is killed.
 _ENTER = """
 count=$1; shift
 while [ "$count" -gt 0 ]; do
@@ -26,7 +26,6 @@ done
 exec "$@"
 """
 
-
 # Kubelets are started some hundred times in a run, and what they do then is mostly to grow their
 # heap: collecting it seldom saves a fifth of a start.
 GO = {"GOGC": "400"}
@@ -34,6 +33,11 @@ GO = {"GOGC": "400"}
 
 class ClusterError(Exception):
     """Something of the test cluster did not do what it must."""
+
+
+def inside(groups: Sequence[Path], command: Sequence[str]) -> list[str]:
+    """The command line that enters control groups and then is `command`, under the same pid."""
+    return ["sh", "-c", _ENTER, "enter", str(len(groups)), *map(str, groups), *command]
 
 
 class Daemon:
@@ -49,11 +53,7 @@ class Daemon:
     ) -> None:
         self.name = name
         self.log = log
-        self._command = [
-            *("sh", "-c", _ENTER, "enter", str(len(groups))),
-            *(str(group) for group in groups),
-            *command,
-        ]
+        self._command = inside(groups, command)
         self._env = {**GO, **os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | Spawned | None = None
         self._log_start = 0
@@ -92,8 +92,9 @@ class Daemon:
         if self._process is not None:
             self._process.send_signal(number)
 
-    def stop(self, seconds: float = 10.0) -> None:
-        """Ask it to end, and kill it when it does not."""
+    def stop(self, seconds: float = 30.0) -> None:
+        """Ask it to end. One that does not is killed, and that is a failure: what a test asks for
+        next would be about a process with no chance to tidy up."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -101,6 +102,9 @@ class Daemon:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
+            raise ClusterError(
+                f"{self.name} did not end within {seconds:.0f} s\n{self.log_tail()}"
+            ) from None
 
     def kill(self) -> None:
         """Kill it, with no chance to tidy up."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
-from . import images, pinning
+from . import build, images, pinning
 
 _TEMPLATE = """\
 version = 2
@@ -45,6 +48,16 @@ runtime_type = "io.containerd.runc.v2"
 BinaryName = "{runc}"
 """
 
+# containerd starts this a dozen times for every container, and only these two speak of CPUs.
+# Isolated and without site, since that is quicker: no virtual environment is needed either.
+_RUNC = f"""\
+#!/bin/sh
+case " $* " in
+*" create "* | *" update "*) exec {Path(sys.executable).resolve()} -IS "${{0%/*}}/pin.py" "$@" ;;
+esac
+exec {pinning.RUNC} "$@"
+"""
+
 # Pods use the host's network, so this is never called; without it the node is never Ready.
 _NETWORK = {"cniVersion": "0.4.0", "name": "none", "type": "loopback"}
 
@@ -53,20 +66,30 @@ def command(path: Path, socket: Path) -> list[str]:
     """Write the configuration below `path`; the command that runs a containerd with it."""
     (path / "cni").mkdir()
     (path / "cni" / "10-none.conf").write_text(json.dumps(_NETWORK) + "\n")
-    pin = path / "pin.py"
-    pin.write_text(Path(pinning.__file__).read_text())
-    runc = path / "runc"
-    # It is started a dozen times for every container, and only these two speak of CPUs. Isolated
-    # and without site, since that is quicker.
-    runc.write_text(
-        "#!/bin/sh\n"
-        'case " $* " in\n'
-        f'*" create "* | *" update "*) exec {sys.executable} -IS {pin} "$@" ;;\n'
-        "esac\n"
-        f'exec {pinning.RUNC} "$@"\n'
-    )
-    runc.chmod(0o755)
     config = path / "containerd.toml"
-    values = {"path": path, "socket": socket, "pause": images.PAUSE, "runc": runc}
+    values = {"path": path, "socket": socket, "pause": images.PAUSE, "runc": runc()}
     config.write_text(_TEMPLATE.format(**values))
     return ["containerd", f"--config={config}"]
+
+
+def runc() -> Path:
+    """What stands in for runc, in the cache of builds: from /run, where a node's files are, many
+    a machine executes nothing."""
+    pin = Path(pinning.__file__).read_bytes()
+    digest = hashlib.sha256(_RUNC.encode() + pin).hexdigest()[:12]
+    kept = build.cache_root() / f"runc-{digest}"
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".runc-", dir=kept.parent))
+        try:
+            (temporary / "pin.py").write_bytes(pin)
+            (temporary / "runc").write_text(_RUNC)
+            (temporary / "runc").chmod(0o755)
+            temporary.rename(kept)
+        except OSError:
+            # Another process has made the same one meanwhile.
+            if not kept.is_dir():
+                raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return kept / "runc"

@@ -26,11 +26,11 @@ from . import cgroups
 # Short, because the path of a unix socket holds 107 bytes.
 BASE = Path("/run/dpc")
 HOST_STATE = BASE / "host.json"
-SLOTS = 100
-FIRST_PORT = 21000  # below the range that the kernel takes ports of clients from
-PORTS = 60
-# One for the process that starts the control plane, one each for those that add nodes to it.
-PARTS = 5
+# One part for the process that starts the control plane, one each for those that add nodes to it.
+PARTS = 9
+PORTS = PARTS * 28  # two per node, three for the control plane
+FIRST_PORT = 21000
+SLOTS = 45  # so that the last port is below 32768, from where on the kernel gives clients theirs
 
 MOUNT_POINTS = (Path("/var/lib/kubelet"), Path("/run/cdi"), Path("/run/containerd"))
 SYSCTLS = tuple(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from . import images, pods
 from .bench import Bench
+from .everything import assert_everything
 from .expect import assert_table, assert_text, document
 from .node import DRA_DRIVER
 from .plugins import devices
+from .sample import NOTHING
 from .settings import KubeletSettings
 
 GPU = "held.test/gpu"
@@ -147,6 +149,19 @@ def test_claim_through_a_dra_driver(bench: Bench) -> None:
         rows = document(bench.dpctl("pods", name, "-o", "json"))["items"]
         assert [row["claim"] for row in rows] == [f"default/{held}"]
         assert rows[0]["cdiDevices"]
+        # Claims are no extended resources, and their devices are known to no device plugin.
+        for command in ("resources", "devices"):
+            assert_text(bench.dpctl(command), "", NOTHING)
+        assert_text(
+            bench.dpctl("who", given),
+            "",
+            f"""
+            error: no device "{given}" here
+            hint: dpctl devices lists every device that is known
+            """,
+            code=1,
+        )
+        assert_everything(bench)
     finally:
         api.delete(f"/api/v1/namespaces/default/pods/{name}")
         pods.delete(api, name)

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 from .bench import Bench
+from .everything import assert_everything
 from .expect import assert_table, assert_text
 from .node import Result
 from .plugins import devices
@@ -136,6 +137,8 @@ def test_another_kubelet_beside(bench: Bench, cluster) -> None:
     assert_text(bench.dpctl("resources", "-q"), GPU)
     assert GPU not in other.bench.dpctl("resources", "-q").stdout
     for one in (bench, other.bench):
+        assert_everything(one)
+    for one in (bench, other.bench):
         assert_table(
             one.dpctl("env", "-o", "custom-columns=N:.name,V:.value"),
             f"""
@@ -170,5 +173,14 @@ def test_another_kubelet_beside(bench: Bench, cluster) -> None:
         RESOURCE        STATE    DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
         twice.test/gpu  Unknown  ?/1      ?          ?     -     -       1/1
         """,
-        outside.stderr,
+        """
+        warning: podresources, allocatable not read: /var/lib/kubelet/pod-resources/kubelet.sock does not exist
+        hint: /var/lib/kubelet is there; `dpctl env` shows where paths come from
+        warning: checkpoint not read: /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint does not exist
+        hint: /var/lib/kubelet is there; `dpctl env` shows where paths come from
+        warning: device-plugins not read: /var/lib/kubelet/device-plugins does not exist
+        hint: /var/lib/kubelet is there; `dpctl env` shows where paths come from
+        warning: plugins_registry not read: /var/lib/kubelet/plugins_registry does not exist
+        hint: /var/lib/kubelet is there; `dpctl env` shows where paths come from
+        """,  # noqa: E501
     )

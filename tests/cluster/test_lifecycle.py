@@ -151,16 +151,17 @@ def test_kubelet_killed(bench: Bench) -> None:
     gpus(bench)
     pod = holder(bench)
     bench.node.kill_kubelet()
-    found = bench.dpctl("pods")
     assert_table(
-        found,
+        bench.dpctl("pods"),
         f"""
         NAMESPACE  POD    CONTAINER  RESOURCE        DEVICES  NUMA  CPUS  MEMORY  ALIGNED
         default    {pod}  main       ready.test/gpu  gpu-0    0     ?     ?       yes
         """,
-        found.stderr,
+        """
+        warning: podresources not read: /var/lib/kubelet/pod-resources/kubelet.sock: connection refused, nobody listens behind that file
+        hint: the process that made it is gone (a kubelet: `systemctl status kubelet`); a container must mount the directory, since the file is replaced when its owner starts anew
+        """,  # noqa: E501
     )
-    assert "podresources not read" in found.stderr
     strict = bench.dpctl("pods", "--strict")
     assert strict.code == 3, strict
     bench.node.start_kubelet()

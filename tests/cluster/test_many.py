@@ -11,7 +11,7 @@ import pytest
 from .api import MERGE_PATCH, Api
 from .bench import Bench
 from .node import Result
-from .plane import NO_RIGHTS
+from .plane import ADMIN
 from .processes import wait_for
 
 pytestmark = pytest.mark.newest
@@ -53,7 +53,7 @@ class Pool:
             if OLD in node["status"].get("capacity", {})
         }
 
-    def remove(self, *more: str, user: str | None = "admin") -> Result:
+    def remove(self, *more: str, user: str | None = ADMIN) -> Result:
         state = {"XDG_STATE_HOME": str(self.bench.node.kubelet_dir / "dpctl-state")}
         command = ("node", "remove", OLD, "--assume-gone", "-l", self.label, "--yes")
         return self.bench.dpctl(*command, *more, user=user, env=state)
@@ -111,8 +111,12 @@ def test_taken_up_again_and_undone(pool: Pool) -> None:
 
 
 def test_the_manifest_gives_the_rights(pool: Pool) -> None:
-    """What a refusal prints is applied as it is, and then it works."""
-    refused = pool.remove("--verify", "0", user=NO_RIGHTS)
+    """What a refusal prints is applied as it is, and then it works.
+
+    For a user of its own: beside this test others look at what `nobody` may not do.
+    """
+    stranger = ("--as", f"stranger-to-{pool.bench.node.name}")
+    refused = pool.remove("--verify", "0", *stranger)
     assert (refused.code, refused.stdout) == (5, ""), refused
     assert "may not" in refused.stderr
     manifest = pool.bench.node.kubelet_dir / "role.yaml"
@@ -122,7 +126,7 @@ def test_the_manifest_gives_the_rights(pool: Pool) -> None:
         results: list[Result] = []
 
         def works() -> bool:
-            results.append(pool.remove("--verify", "1s", user=NO_RIGHTS))
+            results.append(pool.remove("--verify", "1s", *stranger))
             return results[-1].code == 0
 
         wait_for("the rights to count", works, 30)

@@ -166,11 +166,13 @@ def test_wait_is_not_fooled_by_old_counts(bench: Bench) -> None:
     bench.plugin(GPU, devices(["gpu-0", "gpu-1"]), watch_kubelet=False)
     bench.node.stop_kubelet()
     assert bench.node.get()["status"]["allocatable"][GPU] == "2"
-    gone = plugin(bench, "wait", GPU, "--timeout", "1s")
+    gone = plugin(bench, "wait", GPU, "--timeout", "3s")
     assert (gone.code, gone.stdout) == (1, "")
+    assert "no kubelet" in gone.stderr
     bench.node.start_kubelet()
-    quiet = plugin(bench, "wait", GPU, "--timeout", "1s")
+    quiet = plugin(bench, "wait", GPU, "--timeout", "3s")
     assert (quiet.code, quiet.stdout) == (1, "")
+    assert "gpu.sock serves it, but has not registered it with this kubelet" in quiet.stderr
 
 
 # -- what listening takes, and what an Allocate leaves

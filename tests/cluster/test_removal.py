@@ -61,7 +61,7 @@ def rows(result: Result) -> dict[str, dict[str, object]]:
 def background(bench: Bench, *arguments: str) -> subprocess.Popen[str]:
     state = {"XDG_STATE_HOME": str(bench.node.kubelet_dir / "dpctl-state")}
     return subprocess.Popen(
-        [*bench.node.nsenter, *bench.command(), "node", *arguments, "--yes"],
+        [*bench.node.entering, *bench.command(), "node", *arguments, "--yes"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -221,7 +221,7 @@ def test_node_credentials(bench: Bench) -> None:
     assert done.code == 0, done
     assert "unscheduled pods were not seen" in done.stderr
     assert numbers(bench, OLD) == (None, None)
-    other = change(bench, "prune", "--node", "worker-15", user=None)
+    other = change(bench, "prune", "--node", "no-bench", user=None)
     assert other.code == 5, other
     assert "their own Node" in other.stderr
 

@@ -10,13 +10,6 @@ from .waiting import Waiting
 pytestmark = pytest.mark.last
 
 
-def test_wait_ends_with_the_key_gone(waiting: Waiting) -> None:
-    assert waiting.removal.returncode == 0, waiting.said
-    assert "waiting for the kubelet to let go of spent.test/tpu" in waiting.said
-    assert f"node/{waiting.node.name} spent.test/tpu removed" in waiting.said
-    assert numbers(waiting.bench, "spent.test/tpu") == (None, None), "and still gone"
-
-
 def test_stale_and_held_is_in_use(waiting: Waiting) -> None:
     found = change(waiting.bench, "remove", "gone.test/gpu")
     assert found.code == 6, found

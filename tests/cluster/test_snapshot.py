@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import pytest
 
 from .bench import Bench
 from .node import Result
+from .processes import wait_for
 from .sample import GPU, gpus, holder
 from .settings import KubeletSettings
+from .truth import tell
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("resources",),
@@ -80,26 +82,37 @@ def compare(bench: Bench, bundle: Path, line: tuple[str, ...]) -> str | None:
 
 
 def assert_replays(bench: Bench, folder: Path) -> Path:
-    """A node that is still writing gets a second and a third look."""
-    wrong: list[str] = []
-    for attempt in range(4):
-        bundle = folder / f"node-{attempt}.tgz"
+    """Judged when the node was the same before and after: it may still be writing."""
+    numbers = count()
+
+    def judge() -> Path | None:
+        before = moment(bench)
+        bundle = folder / f"node-{next(numbers)}.tgz"
         done = bench.dpctl("snapshot", str(bundle))
         assert (done.code, done.stdout) == (0, ""), done
         if "not read" in done.stderr:  # the Pods API of a kubelet that has just started
-            wrong = [done.stderr]
-            time.sleep(2)
-            continue
+            return None
         found = [compare(bench, bundle, line) for line in COMMANDS]
+        if moment(bench) != before:
+            return None
         wrong = [text for text in found if text is not None]
-        if not wrong:
-            return bundle
-        time.sleep(2)
-    raise AssertionError("\n\n".join(wrong))
+        assert not wrong, "\n\n".join(wrong)
+        return bundle
+
+    return wait_for("a node that does not change meanwhile", judge, 60, interval=0.5)
+
+
+def moment(bench: Bench) -> object:
+    """All that a node says, and how often what it was read from was written."""
+    api, node = bench.plane.api(), bench.node
+    pods = api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node.name}")["items"]
+    written = [found["metadata"]["resourceVersion"] for found in (node.get(), *pods)]
+    files = [path.read_bytes() for path in sorted(node.kubelet_dir.glob("*_state"))]
+    return tell(bench), written, files
 
 
 def test_a_bundle_says_what_the_node_says(bench: Bench, tmp_path: Path) -> None:
-    gpus(bench)
+    plugin = gpus(bench)
     name = holder(bench, 2)
     bench.node.restart_kubelet()
     bench.node.wait_devices(GPU)
@@ -111,6 +124,15 @@ def test_a_bundle_says_what_the_node_says(bench: Bench, tmp_path: Path) -> None:
     assert [row["kubelet"] for row in connected if row["endpoint"] == "gpu.sock"] == ["Connected"]
     same = bench.dpctl("diff", str(bundle), str(bundle), "-o", "json")
     assert (same.code, json.loads(same.stdout)["items"]) == (0, [])
+    plugin.set_health("gpu-10", "Unhealthy")
+    bench.node.wait_resource(GPU, "3", "4")
+    later = tmp_path / "later.tgz"
+    assert bench.dpctl("snapshot", str(later)).code == 0
+    other = bench.dpctl("diff", str(bundle), str(later), "-o", "json")
+    assert other.code == 1, other
+    rows = {(r["name"], r["field"]): (r["a"], r["b"]) for r in json.loads(other.stdout)["items"]}
+    assert rows[GPU, "allocatable"] == ("4", "3")
+    assert rows[GPU, "state"] == ("Ready", "Degraded")
 
 
 def test_static_policies(bench: Bench, tmp_path: Path) -> None:

@@ -99,11 +99,14 @@ def test_a_kubelet_exits_as_predicted(bench: Bench) -> None:
     wrong: list[tuple[object, ...]] = []
     seen = 0
     with static_node(bench) as kept:
-        for kind in bad(own_files(kept, bench.minor)):
+        own = own_files(kept, bench.minor)
+        for kind in bad(own):
             put(bench, kept, kind)
             row = verdicts(bench, version)[kind.file]
             log = log_after_exit(bench)
-            if row["verdict"] not in ("Refused", "Unknown") or log is None:
+            # Up to 1.36 it depends on the containers that are there.
+            told = "Unknown" if (kind.name, own.newest) == ("cpu: v1", False) else "Refused"
+            if row["verdict"] != told or log is None:
                 wrong.append(
                     (
                         kind.name,

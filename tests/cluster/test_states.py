@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bench import Bench
+from .everything import assert_everything
 from .expect import assert_table, assert_text
 from .sample import GPU, GPUS, NOTHING, gpus, holder
 
@@ -214,6 +215,24 @@ def test_unhealthy_device(bench: Bench) -> None:
         default    {pod}  main       ready.test/gpu  gpu-0    0     -     -       yes
         """,
     )
+    assert_table(
+        bench.dpctl("who", "gpu-0"),
+        f"""
+        DEVICE  RESOURCE        WHAT       NAMESPACE  POD    CONTAINER  STATE   PID  COMMAND
+        gpu-0   ready.test/gpu  container  default    {pod}  main       active  -    -
+        """,
+    )
+    # Nobody holds it, and so nothing that may be asked knows its name.
+    assert_text(
+        bench.dpctl("who", "gpu-10"),
+        "",
+        """
+        error: no device "gpu-10" here
+        hint: dpctl devices lists every device that is known
+        """,
+        code=1,
+    )
+    assert_everything(bench)
     plugin.set_health("gpu-0", "Healthy")
     plugin.set_health("gpu-10", "Healthy")
     bench.node.wait_resource(GPU, "4")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
+
 from . import pods
 from .bench import Bench
 from .expect import assert_table, assert_text
 from .node import SAMPLE_RESOURCE, Result
 from .plane import ADMIN
 from .processes import wait_for
+from .test_removal import numbers
+from .waiting import Waiting
 
 
 def test_tutorial(bench: Bench) -> None:
@@ -89,6 +93,37 @@ def test_tutorial(bench: Bench) -> None:
     plane.kubectl("patch", "node", node.name, "--subresource=status", "--type=merge", "-p", patch)
     node.wait_resource(SAMPLE_RESOURCE, "0", "2")
     assert_text(bench.dpctl("resources", "-o", "jsonpath={.items[*].state}"), "Grace")
+
+
+@pytest.mark.last
+def test_tutorial_to_its_end(waiting: Waiting) -> None:
+    """The same on the node where a grace runs out (see `waiting`): the key goes, and stays away."""
+    bench, node, story = waiting.bench, waiting.node, waiting.story
+    line = """
+        RESOURCE              STATE  DEVICES  ALLOCATED  FREE  NUMA  PLUGIN  NODE
+        example.com/resource  {}
+        """
+    assert_table(story["registered"], line.format("Ready  2/2  0  2  -  *  2/2"))
+    assert_table(story["held"], line.format("Ready  2/2  1  1  -  *  2/2"))
+    assert f"Insufficient {SAMPLE_RESOURCE}" in waiting.pending
+    assert_table(story["stopped"], line.format("Grace  0/2  1  0  -  -  2/0"))
+    assert waiting.removal.returncode == 0, waiting.said
+    assert f"waiting for the kubelet to let go of {SAMPLE_RESOURCE}" in waiting.said
+    assert f"node/{node.name} {SAMPLE_RESOURCE} removed" in waiting.said
+    bench.set_keys({"marker.test/x": "1"})
+    node.wait_resource("marker.test/x", "1")  # a status build has passed
+    bench.set_keys({"marker.test/x": None})
+    node.wait_resource("marker.test/x", None)
+    assert numbers(bench, SAMPLE_RESOURCE) == (None, None)
+    assert_text(
+        bench.dpctl("resources", SAMPLE_RESOURCE),
+        "",
+        """
+        error: no resource "example.com/resource" here
+        hint: dpctl resources lists what there is
+        """,
+        code=1,
+    )
 
 
 def installed(bench: Bench) -> dict[str, str]:
