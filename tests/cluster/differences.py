@@ -46,9 +46,18 @@ REJECTED_WHILE_RUNNING = (
     "a pod takes what a refused one held",
     "its plugin is killed, it goes",
     "the kubelet starts on a checkpoint that somebody wrote in, two plugins are gone",
+    "one sends its list again",
     "a pod wants what it has forgotten",
 )
 """The steps from the restart that refuses the pod `several` until it is deleted."""
+
+REGISTERED_AT_ONCE = (
+    "plugins come",
+    "it is back: most plugins notice, one does not, two are gone",
+    "the others come, too",
+    "the kubelet starts on a checkpoint that somebody wrote in, two plugins are gone",
+)
+"""The steps in which several plugins do. After each the kubelet writes once more, alone."""
 
 ACCEPTED = (
     Accepted("* > node > capacity > memory", "the memory of the machine; the lab has 64 GiB"),
@@ -65,13 +74,16 @@ ACCEPTED = (
         "the real scheduler counts the nodes of other tests, too",
         "1 Insufficient s.test/gpu",
     ),
-    Accepted(
-        "* > checkpoint > registered > *",
-        "the kubelet gathers and writes its checkpoint in two steps: where several plugins register"
-        " at once, the file may lack one of them until the next write; what it knows is compared"
-        " below podresources > allocatable",
-        kubelet=("[]", _NOTHING),
-        sometimes=True,
+    *(
+        Accepted(
+            f"{step} > checkpoint > registered > *",
+            "the kubelet gathers and writes its checkpoint in two steps: where several plugins"
+            " register at once, the file may lack one of them until the next write; what it knows"
+            " is compared below podresources > allocatable",
+            kubelet=("[]", _NOTHING),
+            sometimes=True,
+        )
+        for step in REGISTERED_AT_ONCE
     ),
     *(
         Accepted(
