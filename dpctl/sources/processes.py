@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -26,6 +27,7 @@ _LONGEST_UID = 64
 _CONTAINER_PREFIXES = ("cri-containerd-", "crio-conmon-", "crio-", "docker-", "libpod-")
 _CONTAINER_ID = 64
 _EXITING = 0x4  # PF_EXITING
+_KILLED = 1 << (signal.SIGKILL - 1)
 _HEX = frozenset("0123456789abcdef")
 _UID = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.")
 
@@ -151,9 +153,37 @@ def is_ending(proc: str, pid: int) -> bool:
     fields = (_read(f"{proc}/{pid}/stat") or b"").rpartition(b")")[2].split()
     if len(fields) < 18 or not (fields[6].isdigit() and fields[17].isdigit()):
         return False
-    if fields[0] == b"Z":  # its first thread has ended, others may not have
-        return int(fields[17]) > 1
+    if fields[0] == b"Z":  # its first thread has ended: with the others, or alone
+        return int(fields[17]) > 1 and all(
+            thread == str(pid) or _is_killed(f"{proc}/{pid}/task/{thread}")
+            for thread in _listed(f"{proc}/{pid}/task")
+        )
     return bool(int(fields[6]) & _EXITING)
+
+
+def _is_killed(thread: str) -> bool:
+    """Whether a thread has ended, or will as soon as it gets a processor: the end of a process, of
+    whatever kind, is a SIGKILL to each of its threads."""
+    status = _read(f"{thread}/status")
+    if status is None:
+        return True
+    values = dict(line.partition(b":\t")[::2] for line in status.splitlines())
+    if values.get(b"State", b"")[:1] in (b"Z", b"X"):
+        return True
+    try:
+        if int(values.get(b"SigPnd", b""), 16) & _KILLED:
+            return True
+        fields = (_read(f"{thread}/stat") or b"").rpartition(b")")[2].split()
+        return len(fields) < 7 or bool(int(fields[6]) & _EXITING)
+    except ValueError:
+        return False
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
 
 
 @functools.lru_cache(maxsize=8)  # /proc/stat takes a millisecond on a machine of many CPUs

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -37,8 +37,9 @@ _STREAM = 1
 _LARGEST_TABLE = 64 << 20
 # A socket handed on by systemd, or inherited by workers, has more holders than one.
 _MOST_HOLDERS = 8
-_LINGERING = (0.0, 0.01, 0.02, 0.04, 0.08)
-"""Seconds between looks at sockets of processes that end; gRPC's take up to a tenth to do so."""
+_LINGERING = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
+"""Seconds between looks at sockets of processes that end: it takes gRPC's threads up to a tenth to
+do so, and longer where all processors are busy."""
 
 
 def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
@@ -57,13 +58,15 @@ def read_socket_table(env: Env) -> tuple[SocketTable, dict[int, Process]]:
     directory = _directory(env.device_plugin_dir.value)
     parents = _Parents(proc, directory)
     rows = [_with_processes(row, holders, parents) for row in sockets]
-    rows = _still_there(rows, partial(_is_ending, proc))
+    rows = _still_there(rows, partial(_any_is_ending, proc))
     ours = _ours(rows, directory, _inodes(env.device_plugin_dir, env.plugins_registry))
     processes = (read_process(proc, pid) for pid in ours)
     return SocketTable(tuple(rows)), {p.pid: p for p in processes if p is not None}
 
 
-def _still_there(rows: list[UnixSocket], lingers: Callable[[UnixSocket], bool]) -> list[UnixSocket]:
+def _still_there(
+    rows: list[UnixSocket], lingers: Callable[[Collection[UnixSocket]], bool]
+) -> list[UnixSocket]:
     """Without listeners that were closed while we looked for their processes: nobody can tell
     where they were, so for one reading they would count as plugins that may serve anything.
 
@@ -78,19 +81,23 @@ def _still_there(rows: list[UnixSocket], lingers: Callable[[UnixSocket], bool]) 
         }
         if not doubtful:
             break
+        # Asked before the table is read: what has ended by now is not in it.
+        linger = lingers(doubtful.values())
         gone = set(doubtful) - {row.inode for row in read_unix_sockets()}
         rows = [row for row in rows if row.inode not in gone]
-        if not any(lingers(row) for inode, row in doubtful.items() if inode not in gone):
+        if not linger:
             break
     return rows
 
 
-def _is_ending(proc: str, row: UnixSocket) -> bool:
-    """Whether it is the socket of a process that ends."""
-    if row.holders:
-        return all(is_ending(proc, pid) for pid in row.holders)
+def _any_is_ending(proc: str, rows: Collection[UnixSocket]) -> bool:
+    """Whether one of them is the socket of a process that ends."""
+    held = [row.holders for row in rows if row.holders]
+    if any(all(is_ending(proc, pid) for pid in holders) for holders in held):
+        return True
     # Whose first thread has ended shows no descriptors any more; without root hardly anybody does.
-    return os.geteuid() == 0 and any(is_ending(proc, pid) for pid in list_pids(proc))
+    nobodys = len(held) < len(rows) and os.geteuid() == 0
+    return nobodys and any(is_ending(proc, pid) for pid in list_pids(proc))
 
 
 def _with_processes(

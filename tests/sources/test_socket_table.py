@@ -21,6 +21,7 @@ from dpctl.env import Env, Settings, find_env
 from dpctl.errors import UnreachableError
 from dpctl.model import Process, SocketTable, UnixSocket
 from dpctl.sources import socket_table
+from dpctl.sources.processes import is_ending
 from dpctl.sources.socket_table import parse_net_unix, read_socket_table
 from dpctl.sources.sysfs import vfs_device
 from tests.sources.peer import peer
@@ -347,8 +348,21 @@ def test_a_listener_that_was_closed_meanwhile_is_left_out(monkeypatch: pytest.Mo
     accepted = gone._replace(inode=13, state="established")
     monkeypatch.setattr(socket_table, "read_unix_sockets", lambda: (there,))
     rows = [gone, there, ending, accepted, known]
-    kept = socket_table._still_there(rows, lambda row: False)
+    kept = socket_table._still_there(rows, lambda rows: False)
     assert kept == [there, accepted, known]
+
+
+def test_who_has_just_ended_is_looked_for_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it was asked whether its process ends, it has."""
+    row = UnixSocket(10, "listen", "ctl", 77, None, None)
+    table = [row]
+
+    def ended(rows: object) -> bool:
+        table.clear()
+        return False
+
+    monkeypatch.setattr(socket_table, "read_unix_sockets", lambda: tuple(table))
+    assert socket_table._still_there([row], ended) == []
 
 
 ENDS_SLOWLY = """
@@ -380,11 +394,47 @@ def test_a_process_that_ends_keeps_its_sockets_for_a_moment(
         stat = Path(f"/proc/{process.pid}/stat")
         while stat.read_text().rpartition(")")[2].split()[0] != "Z":
             time.sleep(0.01)
-        assert [row.parent_known for row in rows()] == [False]  # not for ever, though
+        slept: list[float] = []
 
         def end(pause: float) -> None:
+            slept.append(pause)
             if pause:
                 process.communicate(b"x")
 
         monkeypatch.setattr(socket_table, "time", SimpleNamespace(sleep=end))
+        # Its first thread has ended alone: it lives, and is not waited for.
+        assert [row.parent_known for row in rows()] == [False]
+        assert slept == [0.0]
+        monkeypatch.setattr(socket_table, "is_ending", lambda proc, pid: pid == process.pid)
         assert rows() == []
+        assert slept == [0.0, 0.0, 0.01]
+
+
+@pytest.mark.parametrize(
+    ("threads", "ends"),
+    [
+        ({8: ("S", 0x100)}, True),  # SIGKILL, and no processor yet
+        ({8: ("Z", 0), 9: ("X", 0)}, True),
+        ({8: ("S", 0x100), 9: ("S", 0)}, False),
+        ({8: ("S", 0x4000)}, False),  # SIGTERM may be ignored
+        ({}, False),  # nothing is left of it
+    ],
+)
+def test_a_process_without_its_first_thread_ends_or_lives(
+    tmp_path: Path, threads: dict[int, tuple[str, int]], ends: bool
+) -> None:
+    def thread(number: int, state: str, pending: int) -> None:
+        folder = tmp_path / "7/task" / str(number)
+        folder.mkdir(parents=True)
+        stat = (
+            f"{number} (a) b) {state} 1 7 7 0 -1 {4194304} " + "0 " * 10 + f"{len(threads) + 1} 0"
+        )
+        (folder / "stat").write_text(stat)
+        (folder / "status").write_text(f"Name:\ta\nState:\t{state} (x)\nSigPnd:\t{pending:016x}\n")
+        if number == 7:
+            (tmp_path / "7/stat").write_text(stat)
+
+    thread(7, "Z", 0)
+    for number, (state, pending) in threads.items():
+        thread(number, state, pending)
+    assert is_ending(str(tmp_path), 7) is ends
