@@ -59,6 +59,12 @@ def test_old_counts_on_the_node_are_not_believed(condition: str) -> None:
         assert row.waiting_for
 
 
+def test_devices_of_a_plugin_that_is_gone_are_not_counted() -> None:
+    """The checkpoint has two of three, and nobody serves them."""
+    row = waited(snapshot(sockets=QUIET), R, "healthy", 3)
+    assert (row.met, row.seen) == (False, 0)
+
+
 def test_two_files_say_enough_of_what_cannot_be_met() -> None:
     row = waited(snapshot(sockets=None, kubelets=None, node=None), R, "allocatable", 3)
     assert row.waiting_for == "2 of 3 allocatable (by the kubelet's checkpoint)"
