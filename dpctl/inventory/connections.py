@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpctl import names
-from dpctl.inventory.registered import registered
+from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.served import Candidate, Service, attribute
 from dpctl.inventory.sockets import KUBELET_SOCKET, Listener, SocketFacts, socket_facts
 from dpctl.model import DirectoryEntry, Node, Snapshot, SocketState, Source
@@ -40,7 +40,8 @@ class Connections:
     def __init__(self, snap: Snapshot) -> None:
         self.snap = snap
         self.facts: SocketFacts = socket_facts(snap)
-        self.registered: dict[str, frozenset[str]] = registered(snap)
+        self.offered: dict[str, set[str]] = offered(snap)
+        self.registered: dict[str, frozenset[str]] = registered(snap, self.offered)
         self.tracked: tuple[str, ...] = tuple(self.registered)
         self.candidates: dict[str, Candidate] = self._candidates()
         self.services: dict[str, Service] = attribute(

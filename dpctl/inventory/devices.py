@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dpctl.inventory.connections import Connections
 from dpctl.inventory.holders import Key, holders, is_active
 from dpctl.inventory.pods import Pods
-from dpctl.inventory.registered import offered
 from dpctl.inventory.rows import DeviceRow, DeviceState, GroupRow, Holder
 from dpctl.model import HealthWord, Snapshot, Source
 from dpctl.quantity import count
@@ -25,7 +24,7 @@ class Devices:
         self.holders: dict[Key, tuple[Holder, ...]] = holders(snap, self.pods)
         self._connected: dict[str, bool | None] = {}
         self._lost_ids: dict[str, frozenset[str]] = {}
-        self.offered: dict[str, set[str]] = offered(snap)
+        self.offered: dict[str, set[str]] = self.connections.offered
         """IDs that GetAllocatableResources offers, by resource."""
         self.held = {r for (r, _), found in self.holders.items() if any(map(is_active, found))}
         """Resources that an active pod holds something of."""

@@ -24,15 +24,17 @@ def offered(snap: Snapshot) -> dict[str, set[str]]:
     return found
 
 
-def registered(snap: Snapshot) -> dict[str, frozenset[str]]:
-    """Healthy IDs by tracked resource; empty without a checkpoint. A file that does not verify, or
-    is gone, is not mended: what it lacks is not the last write."""
+def registered(snap: Snapshot, offers: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    """Healthy IDs by tracked resource; empty without a checkpoint. `offers`: see `offered`.
+
+    A file that does not verify, or is gone, is not mended: what it lacks is not the last write.
+    """
     checkpoint = snap.checkpoint
     if checkpoint is None:
         return {}
     found = {resource: frozenset(ids) for resource, ids in checkpoint.registered.items()}
     if checkpoint.verified and not checkpoint.absent:
-        for resource, ids in offered(snap).items():
+        for resource, ids in offers.items():
             found[resource] = _agreed(snap, resource, found.get(resource, frozenset()), ids)
     return found
 

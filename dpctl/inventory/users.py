@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpctl.inventory.devices import base_device
 from dpctl.inventory.holders import holders
 from dpctl.inventory.pods import PodIdentity, Pods
-from dpctl.inventory.registered import registered
+from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.rows import UserRow
 from dpctl.model import Snapshot, Source
 from dpctl.text import matches_any
@@ -98,4 +98,6 @@ def _activity(active: bool | None) -> str | None:
 
 def resources_of(snap: Snapshot, device: str) -> tuple[str, ...]:
     """Resources whose plugin listed this device ID as healthy, held or not."""
-    return tuple(resource for resource, ids in registered(snap).items() if device in ids)
+    return tuple(
+        resource for resource, ids in registered(snap, offered(snap)).items() if device in ids
+    )

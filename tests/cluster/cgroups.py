@@ -4,7 +4,7 @@ Everything that a test node starts lives in one control group. The kernel keeps 
 is complete and exact even after the test runner was killed: no process can leave it by forking,
 and no number in it can belong to somebody else.
 
-Version 2 was not run: the machine at hand has version 1. What a kubelet wants of its `cgroupRoot`
+Version 2 has not been run as yet. What a kubelet wants of its `cgroupRoot`
 there is read from its source (`cgroup_v2_manager_linux.go`), and `make` does it.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.registered import registered
+from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.resources import resource_rows
 from dpctl.inventory.rows import ResourceRow
 from dpctl.inventory.users import resources_of
@@ -41,6 +41,10 @@ def snapshot(
         "allocatable": None if offers is None else Allocatable(devices, (), ()),
     }
     return Snapshot(**{**base, **fields})  # type: ignore[arg-type]
+
+
+def mended(snap: Snapshot) -> dict[str, frozenset[str]]:
+    return registered(snap, offered(snap))
 
 
 def row(snap: Snapshot) -> ResourceRow:
@@ -80,13 +84,13 @@ def test_the_node_decides_when_the_file_has_more() -> None:
 
 def test_without_the_kubelets_word_the_file_counts() -> None:
     snap = snapshot({R: IDS[:1]}, None)
-    assert registered(snap) == {R: frozenset(IDS[:1])}
+    assert mended(snap) == {R: frozenset(IDS[:1])}
     assert row(snap).notes == ()
 
 
 def test_a_damaged_or_missing_file_is_not_mended() -> None:
     """It lacks more than the last write: who is tracked stays unknown."""
     damaged = build.checkpoint({})._replace(stored_checksum=2)
-    assert registered(snapshot({}, IDS, checkpoint=damaged)) == {}
+    assert mended(snapshot({}, IDS, checkpoint=damaged)) == {}
     assert row(snapshot({}, IDS, checkpoint=damaged)).tracked is None
-    assert registered(snapshot({}, IDS, checkpoint=None)) == {}
+    assert mended(snapshot({}, IDS, checkpoint=None)) == {}
