@@ -158,7 +158,8 @@ class Bench:
     def clean(self) -> None:
         """As after the node's first start."""
         if self.node.kubelet is not None and not self.node.kubelet.alive:
-            self.node.start_kubelet()
+            # Its settings may be what ended it.
+            self.node.configure(KubeletSettings(), machine=self.node.own_machine)
         api = self.plane.api()
         listed = api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{self.node.name}")["items"]
         unbound = api.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3D")["items"]
@@ -179,7 +180,8 @@ class Bench:
             path.unlink()
         dirty = self.extended_keys()
         known = self.checkpoint_file.exists() and self.checkpoint_file.read_text()
-        standard = self.node.settings == KubeletSettings()
+        node = self.node
+        standard = (node.settings, node.machine) == (KubeletSettings(), node.own_machine)
         if not dirty and known == EMPTY_CHECKPOINT and standard:
             return
         self.node.stop_kubelet()
@@ -187,7 +189,7 @@ class Bench:
             path.unlink()
         self.checkpoint_file.write_text(EMPTY_CHECKPOINT)
         if not standard:
-            self.node.configure(KubeletSettings())
+            self.node.configure(KubeletSettings(), machine=self.node.own_machine)
         else:
             self.node.start_kubelet()
         if dirty:

@@ -27,6 +27,7 @@ from .everything import assert_everything
 from .node import Node
 from .plane import Plane, Seat
 from .processes import ClusterError
+from .sysfs import Machine
 from .waiting import Waiting
 
 _ran: Counter[str] = Counter()
@@ -188,7 +189,7 @@ class Cluster:
         """The node for tests; the process's first one comes with one on which graces run out."""
         if minor not in self._benches:
             first = not self._benches
-            bench = Bench(Node(self.plane, minor, numa=2))
+            bench = Bench(Node(self.plane, minor, machine=Machine(numa=2)))
             with ThreadPoolExecutor(1) as pool:
                 waiting = pool.submit(self.waiting, minor) if first else None
                 with _ended_if_it_fails(bench.node):

@@ -22,6 +22,7 @@ from .node import SAMPLE_RESOURCE, Node
 from .plane import ADMIN, NO_RIGHTS
 from .processes import ClusterError
 from .settings import KubeletSettings
+from .sysfs import Machine
 
 UP = "everything is up"
 DOWN_SECONDS = 30.0
@@ -75,7 +76,7 @@ def _up(args: argparse.Namespace) -> int:
             memory_policy=args.memory_policy,
         )
         for minor in args.minor or [plane.minor]:
-            node = Node(plane, minor, numa=args.numa, cpus=args.cpus, settings=settings)
+            node = Node(plane, minor, machine=Machine(args.numa, args.cpus), settings=settings)
             node.start()
             if args.plugin or args.pod:
                 node.start_sample_plugin()

@@ -26,6 +26,7 @@ from .listing import listed_pods
 from .plane import ADMIN, Plane
 from .processes import ClusterError, Daemon, inside, wait_for
 from .settings import KubeletSettings
+from .sysfs import Machine
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE_RESOURCE = "example.com/resource"
@@ -64,13 +65,13 @@ class Node:
         plane: Plane,
         minor: str | None = None,
         *,
-        numa: int = 1,
-        cpus: int = 16,
+        machine: Machine | None = None,
         settings: KubeletSettings | None = None,
     ) -> None:
         self.plane = plane
         self.minor = minor or plane.minor
         self.settings = settings or KubeletSettings()
+        self.machine = self.own_machine = machine or Machine()
         self._kubelet_binary = build.binaries(self.minor) / "kubelet"
         taken = sum(name.startswith("namespace-") for name in list(plane.daemons))
         self.name = plane.node_name(taken)
@@ -84,7 +85,7 @@ class Node:
         self.cgroup = f"{plane.place.cgroup}/{self.name}"
         self._containerd_socket = self.path / "cd.sock"
         self._ready = self.path / "mounted"
-        self.namespace = plane.daemon(f"namespace-{self.name}", self._hold_command(numa, cpus))
+        self.namespace = plane.daemon(f"namespace-{self.name}", self._hold_command())
         self.containerd: Daemon | None = None
         self.kubelet: Daemon | None = None
 
@@ -162,13 +163,23 @@ class Node:
         self.stop_kubelet()
         self.start_kubelet()
 
-    def configure(self, settings: KubeletSettings | None = None, **changes: object) -> None:
-        """Restart the kubelet with other settings, or with some of them changed."""
+    def configure(
+        self,
+        settings: KubeletSettings | None = None,
+        *,
+        machine: Machine | None = None,
+        **changes: object,
+    ) -> None:
+        """Restart the kubelet with other settings, or with some of them changed, or on another
+        machine."""
         self.stop_kubelet()
-        before = self.settings
+        before = (self.settings.state_policies, self.machine)
         base = settings or self.settings
         self.settings = dataclasses.replace(base, **changes)  # type: ignore[arg-type]
-        if self.settings.state_policies != before.state_policies:
+        if machine is not None and machine != self.machine:
+            self.machine = machine
+            sysfs.write_trees(self.path / "sys", machine)
+        if (self.settings.state_policies, self.machine) != before:
             for name in STATE_FILES:
                 (self.kubelet_dir / name).unlink(missing_ok=True)
         self.start_kubelet()
@@ -358,12 +369,12 @@ class Node:
 
     # -- details
 
-    def _hold_command(self, numa: int, cpus: int) -> list[str]:
+    def _hold_command(self) -> list[str]:
         pairs = []
         for folder, target in BOUND.items():
             (self.path / folder).mkdir()
             pairs += [str(self.path / folder), target]
-        mounts = sysfs.write_trees(self.path / "sys", numa, cpus)
+        mounts = sysfs.write_trees(self.path / "sys", self.machine)
         # The group of all pods: a kubelet writes all its CPUs into it, and stops if it cannot.
         mounts |= cgroups.make_any_cpu(f"{self.cgroup}/kubepods", self.path / "cpus")
         for source, where in mounts.items():

@@ -6,25 +6,49 @@ machine lacks fail only when a container is to be pinned to them.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import NamedTuple
 
-LOCAL, REMOTE = 10, 21  # distances
+LOCAL, NEAR, REMOTE = 10, 12, 21  # distances
 HUGEPAGES = ("hugepages-2048kB", "hugepages-1048576kB")
 
 
-def write_trees(folder: Path, numa: int, cpus: int) -> dict[Path, Path]:
+class Machine(NamedTuple):
+    """What a kubelet finds."""
+
+    numa: int = 1  # NUMA nodes
+    cpus: int = 16
+
+
+def write_trees(folder: Path, machine: Machine) -> dict[Path, Path]:
     """Write `node` and `cpu` below `folder`; answers tree -> where to mount it.
 
     The CPUs go to the NUMA nodes in blocks, one socket per NUMA node, one thread per core; the
-    machine's memory is split evenly.
+    machine's memory is split evenly. Of more than two NUMA nodes, 2 and 3 are near, 4 and 5, and so
+    on; 0 and 1 are not: what is nearest shall not be what comes first. Trees that are mounted
+    already become those of another machine.
     """
+    numa, cpus = machine
     if cpus % numa:
         raise ValueError(f"{cpus} CPUs do not split into {numa} NUMA nodes")
     per_node = cpus // numa
+    trees = {folder / name: Path("/sys/devices/system") / name for name in ("cpu", "node")}
+    for tree in trees:
+        _clear(tree)
     _write_cpus(folder / "cpu", cpus, per_node)
     _write_nodes(folder / "node", numa, per_node)
-    target = Path("/sys/devices/system")
-    return {folder / "cpu": target / "cpu", folder / "node": target / "node"}
+    return trees
+
+
+def _clear(tree: Path) -> None:
+    """Empty it; the folder stays, since it may be mounted."""
+    tree.mkdir(parents=True, exist_ok=True)
+    for path in tree.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _write_cpus(tree: Path, cpus: int, per_node: int) -> None:
@@ -76,13 +100,13 @@ def _write_caches(folder: Path, cpu: int, socket: int, siblings: str) -> None:
 def _write_nodes(tree: Path, numa: int, per_node: int) -> None:
     for name in ("online", "possible", "has_cpu", "has_memory", "has_normal_memory"):
         _write(tree / name, _range(0, numa))
-    total = _memory_kib() // numa
+    total = memory_kib() // numa
     for node in range(numa):
         folder = tree / f"node{node}"
         first = node * per_node
         _write(folder / "cpulist", _range(first, per_node))
         _write(folder / "cpumap", f"{((1 << per_node) - 1) << first:x}")
-        _write(folder / "distance", *(LOCAL if n == node else REMOTE for n in range(numa)))
+        _write(folder / "distance", *(_distance(node, other) for other in range(numa)))
         memory = {"MemTotal": total, "MemFree": total // 2, "MemUsed": total - total // 2}
         lines = [f"Node {node} {name}:{value:>15} kB" for name, value in memory.items()]
         _write(folder / "meminfo", "\n".join(lines))
@@ -94,7 +118,14 @@ def _write_nodes(tree: Path, numa: int, per_node: int) -> None:
             (folder / f"cpu{cpu}").symlink_to(f"../../cpu/cpu{cpu}")
 
 
-def _memory_kib() -> int:
+def _distance(node: int, other: int) -> int:
+    if node == other:
+        return LOCAL
+    return NEAR if node // 2 == other // 2 > 0 else REMOTE
+
+
+def memory_kib() -> int:
+    """The machine's memory, which is that of every machine here."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1])
