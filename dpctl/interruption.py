@@ -24,22 +24,27 @@ def install() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return  # ignored: a background job; or somebody's who runs us
     waits = 0
+    # One that waits is sent again; further ones join it: an impatient person is interrupted once.
+    coming = False
+
+    def send_again(thread: int) -> None:
+        nonlocal coming
+        time.sleep(_AGAIN_SECONDS)
+        if coming:
+            coming = False
+            signal.pthread_kill(thread, signal.SIGINT)
 
     def handle(_number: int, frame: FrameType | None) -> None:
-        nonlocal waits
+        nonlocal waits, coming
         if is_delicate(frame) and waits < _MOST_WAITS:
-            waits += 1
-            _thread.start_new_thread(_send_again, (_thread.get_ident(),))
+            if not coming:
+                waits, coming = waits + 1, True
+                _thread.start_new_thread(send_again, (_thread.get_ident(),))
             return
-        waits = 0
+        waits, coming = 0, False
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
-
-
-def _send_again(thread: int) -> None:
-    time.sleep(_AGAIN_SECONDS)
-    signal.pthread_kill(thread, signal.SIGINT)
 
 
 def is_delicate(frame: FrameType | None) -> bool:

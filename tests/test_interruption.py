@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from dpctl import interruption
 
 # It says where it is, and whether the module that it was importing can be imported afterwards by
 # another thread: a lock left behind would hold that for ever.
@@ -59,3 +62,21 @@ def test_ctrl_c_is_neither_lost_nor_harmful(tmp_path: Path, body: str, seconds: 
     assert err == ""
     assert out.splitlines()[0] == "interrupted"
     assert out.splitlines()[-1] == "imported 1"
+
+
+def test_an_impatient_person_is_interrupted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waited to be sent again does not come after the one that was heard."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interruption.install()
+        handler = signal.getsignal(signal.SIGINT)
+        assert callable(handler)
+        with monkeypatch.context() as patch:
+            patch.setattr(interruption, "is_delicate", lambda frame: True)
+            for _ in range(3):
+                handler(signal.SIGINT, None)
+        with pytest.raises(KeyboardInterrupt):
+            handler(signal.SIGINT, None)
+        time.sleep(0.1)  # a further one would be raised here
+    finally:
+        signal.signal(signal.SIGINT, before)
