@@ -15,7 +15,7 @@ from dpctl.errors import BadDataError
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.resources import requests, resource_rows, status_period
 from dpctl.inventory.rows import ResourceRow, ResourceState
-from dpctl.model import Node, Snapshot
+from dpctl.model import Node, Snapshot, Source
 from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict
 from dpctl.quantity import count
 from dpctl.text import did_you_mean, matches_any, natural_key
@@ -100,6 +100,8 @@ def notes_of(snap: Snapshot, evidence: Evidence) -> tuple[str, ...]:
         notes.append("only the pods can be looked at before the change, not the plugins")
     elif snap.pod_resources is None:
         notes.append("PodResources was not read: use is told by the pods and the checkpoint alone")
+    elif (row := snap.source(Source.ALLOCATABLE)) is not None and row.state == "failed":
+        notes.append("what the kubelet offers was not read: its checkpoint alone tells what it has")
     if snap.unscheduled is None:
         notes.append("unscheduled pods were not seen: some may request what goes")
     return tuple(notes)
@@ -186,18 +188,19 @@ class _Planner:
             )
             return Verdict.REFUSE, f"in use: {users}", step, False
         if self.evidence.unclaimed:
-            where = ", ".join(self.evidence.unclaimed[:_MOST_NAMED])
-            return (
-                Verdict.REFUSE,
-                f"a plugin listens on {where}, and which resource it serves is not known for sure",
-                "restart that plugin so that it registers anew, or stop it: dpctl plugins --all",
-                False,
-            )
+            return Verdict.REFUSE, *self._unclaimed(), False
         why = [summary(found, state)]
         if state is ResourceState.UNKNOWN:
             why = ["on your word that its plugin is gone for good (--assume-gone)"]
         why += [f"in use: {users}"] if users else []
         return Verdict.CHANGE, "; ".join(why), None, serving or bool(users)
+
+    def _unclaimed(self) -> tuple[str, str]:
+        where = ", ".join(self.evidence.unclaimed[:_MOST_NAMED])
+        return (
+            f"a plugin listens on {where}, and which resource it serves is not known for sure",
+            "restart that plugin so that it registers anew, or stop it: dpctl plugins --all",
+        )
 
     def _on_node(self, resource: str) -> bool:
         return resource in self.node.capacity or resource in self.node.allocatable
@@ -217,6 +220,8 @@ class _Planner:
             if state in _SERVED:
                 return Verdict.KEEP, summary(found, state), None
             if included is not None and included not in self.wanted.include:
+                if self.evidence.unclaimed:
+                    return Verdict.KEEP, *self._unclaimed()
                 step = f"prune takes it with --include {included}"
                 return Verdict.KEEP, summary(found, state), step
         if included in ("malformed", "foreign") and self.evidence.here and not self.evidence.local:

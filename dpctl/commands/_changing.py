@@ -30,7 +30,8 @@ _MOST_NAMED = 3
 _PASSING_LOOKS = 5
 _PASSING_SECONDS = 0.1
 _LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
-_WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.ALLOCATABLE, Source.POD_NAMES}
+# What the kubelet offers, too: its checkpoint may lack a name that a plugin serves.
+_WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.POD_NAMES}
 
 
 class Session:

@@ -24,6 +24,7 @@ _WANT = frozenset(
         Source.SOCKETS,
         Source.CHECKPOINT,
         Source.POD_RESOURCES,
+        Source.ALLOCATABLE,
         Source.POD_NAMES,
     }
 )

@@ -138,7 +138,8 @@ def _until(
                 )
             limit = min(env.request_timeout, max(left, _SHORTEST_CALL))
             env = env._replace(request_timeout=limit)
-            snap = _look(env, resource, condition, wanted, ask=looks % _ASK_EVERY == 0)
+            ask = looks % _ASK_EVERY == 0 or left <= _INTERVAL  # the last look, too
+            snap = _look(env, resource, condition, wanted, ask=ask)
             elsewhere = _is_elsewhere(env, snap)
             row = waited(snap, resource, condition, wanted, elsewhere=elsewhere)
             left = started + timeout - time.monotonic()

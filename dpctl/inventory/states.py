@@ -161,7 +161,7 @@ def _tracked_words(facts: Facts) -> str:
     if not facts.tracked:
         return "not in RegisteredDevices"
     if facts.behind:
-        return f"the kubelet offers {facts.healthy}, which the checkpoint lacks as yet"
+        return f"{facts.healthy} healthy: the checkpoint lacks the kubelet's last change"
     return f"RegisteredDevices has {facts.healthy}"
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from dpctl.changes.removal import Removal, plan_removal
 from dpctl.errors import ExitCode
 from dpctl.model import (
+    Allocatable,
     Checkpoint,
+    Device,
     DeviceClass,
     Kubelet,
     Node,
@@ -295,6 +297,34 @@ def test_a_connected_plugin_that_has_not_listed_yet_clears_no_key() -> None:
     # When the Node shows that the name is alive, it is that name.
     snap = live(node=node({R: "0", OTHER: "1"}), **fields)
     assert [r.resource for r in prune(snap).changing] == [R]
+
+
+def test_what_the_kubelet_offers_is_no_ghost() -> None:
+    """A name that the checkpoint lacks (its last write came too early), beside a plugin that has
+    died and whose devices the Node still shows: the one connected socket looks like that one's."""
+    fields = served(connected=True, tracked=False, name=R)
+    fields["processes"] = {}
+    fields["checkpoint"] = build.checkpoint({OTHER: ("d",)})
+    fields["node"] = node({R: "1", OTHER: "1"})
+    offers = {"allocatable": Allocatable((Device(R, "d", (0,)),), (), ())}
+    found = live(**fields, **offers)
+    for plan in (remove(found), prune(found, "ghost"), prune(found)):
+        assert not plan.patches
+        assert row(plan).state == "Ready"
+    failed = SourceRow(Source.ALLOCATABLE, "/s", "failed", "it hangs", None, 4)
+    assert any("what the kubelet offers" in n for n in remove(live(sources=(failed,))).notes)
+
+
+def test_prune_does_not_advise_what_it_would_refuse() -> None:
+    snap = live(
+        node=node({R: "4", OTHER: "4"}),
+        sockets=build.table(build.listener("/dp/who.sock", 30)),
+        directory=build.directory(build.entry("who.sock", 30)),
+    )
+    found = row(prune(snap))
+    assert (found.state, found.verdict) == ("Ghost", Verdict.KEEP)
+    assert "listens on who.sock" in found.reason
+    assert "--include" not in (found.next_step or "")
 
 
 NAMES = st.sampled_from(["cpu", "memory", "pods", "storage", "hugepages-2Mi", "hugepages-",

@@ -40,8 +40,9 @@ def test_the_checkpoint_lacks_the_last_write(lab: Lab, written: dict[str, tuple[
     others = {name: ids for name, ids in content.registered.items() if name != GPU}
     path.write_bytes(encode_checkpoint(content.allocations, {**others, **written}))
     try:
-        waited = run(lab, "wait", GPU, "--count", "7", "--timeout", "30s")
-        assert (waited.code, waited.out) == (0, f"resource/{GPU} allocatable (7)\n")
+        for timeout in ("30s", "2s"):
+            waited = run(lab, "wait", GPU, "--count", "7", "--timeout", timeout)
+            assert (waited.code, waited.out) == (0, f"resource/{GPU} allocatable (7)\n")
         shown = dpctl("resources", GPU, "-o", "json", env=lab.env)
         (row,) = json.loads(shown.out)["items"]
         assert (row["healthy"], row["tracked"], row["kubelet"]) == (7, True, 7)
@@ -161,6 +162,28 @@ def test_serve(new_lab: Callable[..., Lab]) -> None:
     assert "`dpctl node prune` removes it" in err
     assert not control.exists()
     assert not (lab.device_plugins / "sample-gpu.sock").exists()
+
+
+def test_a_served_name_that_the_checkpoint_lacks(
+    new_lab: Callable[..., Lab], tmp_path: Path
+) -> None:
+    """Its plugin says nowhere which resource it serves: the kubelet's own list alone tells. It is
+    neither taken over nor called a Ghost that may go."""
+    lab = new_lab(scenario="empty", status_period=0.3)
+    name = "sample.example/gpu"
+    silent = tmp_path / "silent.toml"
+    silent.write_text(f'resource = "{name}"\ndevices = ["a", "b"]\nserve_info = false\n')
+    with start(lab, "serve", str(silent), "--endpoint", "odd.sock", "--yes") as process:
+        try:
+            eventually(lambda: lab.node()["status"]["allocatable"].get(name) == "2")
+            path = lab.device_plugins / "kubelet_internal_checkpoint"
+            path.write_bytes(encode_checkpoint((), {}))
+            found = run(lab, "serve", "gpus", "--endpoint", "even.sock", "--yes")
+            assert (found.code, f"{name} is served by odd.sock" in found.err) == (6, True), found
+            pruned = dpctl("node", "prune", "--include", "ghost", "--dry-run", env=lab.env)
+            assert "a plugin serves it on odd.sock" in pruned.out, pruned
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_what_the_file_lacks_is_told_by_the_kubelet(written: dict[str, tuple[str
     found = row(snap)
     assert (found.state, found.healthy, found.free, found.tracked) == ("Ready", 3, 3, True)
     assert found.registered == (len(written[R]) if written else None)  # the file's, as it is
-    assert "the kubelet offers 3, which the checkpoint lacks as yet" in found.evidence
+    assert "3 healthy: the checkpoint lacks the kubelet's last change" in found.evidence
     assert found.notes == ("checkpoint lacks the kubelet's last change",)
     assert [d.state for d in Devices(snap).rows()] == ["Free"] * 3
     assert resources_of(snap, "gpu-2") == (R,)
