@@ -39,6 +39,16 @@ class Case(NamedTuple):
     sidecar: Amounts | None = None
     """Starts before `init`."""
 
+    @property
+    def devices(self) -> dict[str, dict[str, int]]:
+        """What each container asks for, by resource."""
+        given = {"main": self.main, "more": self.more, "init": self.init, "sidecar": self.sidecar}
+        return {
+            container: {name: int(n) for name, n in amounts.items() if "/" in name}
+            for container, amounts in given.items()
+            if amounts is not None
+        }
+
     def manifest(self, name: str, node: str) -> dict[str, Any]:
         containers = {"main": self.main, **({} if self.more is None else {"more": self.more})}
         inits = {"sidecar": self.sidecar, "init": self.init}
@@ -122,6 +132,12 @@ def differences(bench: Bench, case: Case, said: Mapping[str, Any]) -> Iterator[s
             if said[key] != done[key]:
                 yield f"{key}: dpctl {said[key]!r}, the kubelet {done[key]!r} ({said['why']})"
         if done["admitted"] and said["admitted"]:
+            shares = {
+                c["container"]: {s["resource"]: s["requested"] for s in c["devices"]}
+                for c in said["containers"]
+            }
+            if shares != case.devices:
+                yield f"dpctl answers for {shares}, asked for {case.devices}"
             yield from elsewhere(bench, said, name)
     finally:
         bench.node.delete_pod(name)

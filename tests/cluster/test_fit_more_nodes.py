@@ -39,18 +39,21 @@ def memory(nodes: float) -> str:
     return f"{int(sysfs.memory_kib() / 4 * nodes)}Ki"
 
 
+NEARNESS = {
+    "on two": Case("yes", exact(6, memory(1.5), gpu=3)),
+    "first or nearest": Case("yes", exact(6, memory(1.5), corner=2)),
+    "both wide ones": Case("yes", {PAIR: 2, GPU: 3}),
+}
 DISTANT = [
     Stage(
         {
+            **NEARNESS,
             "on one": Case("yes", exact(4, gpu=2)),
-            "on two": Case("yes", exact(6, memory(1.5), gpu=3)),
             "on three": Case("yes", exact(10, memory(2.5), gpu=5)),
             "on all": Case("yes", exact(15, memory(3.5), gpu=8)),
             "three and two": Case(AFFINITY, exact(10, memory(1.5), gpu=5)),
-            "first or nearest": Case("yes", exact(6, memory(1.5), corner=2)),
             "at both ends": Case("yes", {NIC: 2}),
             "wide ones": Case("yes", {PAIR: 1, GPU: 2}),
-            "both wide ones": Case("yes", {PAIR: 2, GPU: 3}),
             "both wide ones, one node": Case(AFFINITY, {PAIR: 2, GPU: 2}),
             "two and one": Case(AFFINITY, exact(6, memory(1.5), gpu=3, nic=1)),
             "two containers": Case("yes", exact(4, gpu=2), more=exact(6, memory(1.5), gpu=3)),
@@ -68,7 +71,7 @@ DISTANT = [
 ]
 
 GROUPS: dict[str, tuple[KubeletSettings, list[Stage]]] = {
-    "restricted": (static("restricted"), DISTANT),
+    "restricted": (static("restricted"), [Stage(NEARNESS)]),
     "restricted, closest": (
         static(
             "restricted",
