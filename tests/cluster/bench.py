@@ -157,9 +157,10 @@ class Bench:
 
     def clean(self) -> None:
         """As after the node's first start."""
-        if self.node.kubelet is not None and not self.node.kubelet.alive:
+        node = self.node
+        if node.kubelet is not None and not node.kubelet.alive:
             # Its settings may be what ended it.
-            self.node.configure(KubeletSettings(), machine=self.node.own_machine)
+            node.configure(KubeletSettings(), machine=node.own_machine)
         api = self.plane.api()
         listed = api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{self.node.name}")["items"]
         unbound = api.get("/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3D")["items"]
@@ -180,7 +181,6 @@ class Bench:
             path.unlink()
         dirty = self.extended_keys()
         known = self.checkpoint_file.exists() and self.checkpoint_file.read_text()
-        node = self.node
         standard = (node.settings, node.machine) == (KubeletSettings(), node.own_machine)
         if not dirty and known == EMPTY_CHECKPOINT and standard:
             return
@@ -188,10 +188,7 @@ class Bench:
         for path in (self.node.kubelet_dir / "device-plugins").iterdir():
             path.unlink()
         self.checkpoint_file.write_text(EMPTY_CHECKPOINT)
-        if not standard:
-            self.node.configure(KubeletSettings(), machine=self.node.own_machine)
-        else:
-            self.node.start_kubelet()
+        node.configure(KubeletSettings(), machine=node.own_machine)
         if dirty:
             gone = dict.fromkeys(dirty)
             api.patch(

@@ -31,8 +31,6 @@ PLAIN, MINUS, EMPTY, FAR, MIXED = (
     "fit.test/far",
     "fit.test/mixed",
 )
-
-
 PLUGINS = {
     GPU: made("gpu", *[(0,)] * 4, *[(1,)] * 4),
     NIC: made("nic", (0,), (1,)),
@@ -53,7 +51,6 @@ ONLY_DEVICES = {
     "on two nodes each": Case("yes", {WIDE: 2}),
     "empty topology": Case("yes", {EMPTY: 2}),
 }
-
 
 GROUPS: dict[str, tuple[KubeletSettings, list[Stage]]] = {
     "none": (
