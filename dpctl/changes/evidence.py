@@ -12,7 +12,6 @@ from dpctl.errors import ExitCode
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.sockets import Listener
 from dpctl.model import Snapshot, Source
-from dpctl.quantity import count
 
 
 class Evidence(NamedTuple):
@@ -41,11 +40,27 @@ def evidence_of(snap: Snapshot, joined: Devices) -> Evidence:
 
 def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
     """Stricter than the tables: a resource told by a socket's name is a guess, and a guess must not
-    clear another key. A connected plugin whose list has not come yet is in no checkpoint."""
-    connections, node = joined.connections, snap.node
-    if not connections.facts.trusted or node is None:
+    clear another key."""
+    connections = joined.connections
+    if not connections.facts.trusted:
         return ()
-    found = list(connections.unclaimed())
+    named_only = [
+        listener
+        for key, listener in connections.listener.items()
+        if not listener.connected
+        and key in connections.services
+        and connections.services[key].proof == "name"
+    ]
+    doubtful = (*connections.unclaimed(), *named_only, *unaccounted(joined))
+    return tuple(dict.fromkeys(_described(snap, listener) for listener in doubtful))
+
+
+def unaccounted(joined: Devices) -> tuple[Listener, ...]:
+    """Connected listeners of which one may serve any name: more than there are names that the
+    kubelet offers devices of. Elimination alone does not tell: a plugin whose first list has not
+    come is in no checkpoint, and one that has just died is there still, on the Node for a status
+    period, too. What the kubelet offers goes with the connection, at once."""
+    connections = joined.connections
     sure: set[str] = set()
     open_: list[Listener] = []
     for key, listener in connections.listener.items():
@@ -54,18 +69,10 @@ def _unclaimed(snap: Snapshot, joined: Devices) -> tuple[str, ...]:
             sure.add(service.resource)
         elif listener.connected:
             open_.append(listener)
-        elif service is not None and service.proof == "name":
-            found.append(listener)
-    # As many connected sockets as names that the Node shows to be alive: then it is those.
     alive = [
-        name
-        for name in connections.tracked
-        if name not in sure
-        and not connections.in_registry(name)
-        and 0 < len(connections.registered[name]) == count(node.allocatable.get(name))
+        name for name in joined.offered if name not in sure and not connections.in_registry(name)
     ]
-    doubtful = (*found, *(open_ if len(open_) > len(alive) else ()))
-    return tuple(dict.fromkeys(_described(snap, listener) for listener in doubtful))
+    return tuple(open_) if len(open_) > len(alive) else ()
 
 
 def _described(snap: Snapshot, listener: Listener) -> str:

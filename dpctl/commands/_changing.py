@@ -113,14 +113,17 @@ class Session:
         return snap._replace(lost_at=read_lost_at(self.env.proc.value or "/proc", kubelet.pid))
 
     def last_look(self) -> Snapshot:
-        """Everything anew, and then the machine's own tables once more: they take milliseconds,
-        the API server may take seconds, and what was read first is then seconds old."""
+        """Everything anew, and then the machine's own tables and its kubelet once more: they take
+        milliseconds, the API server may take seconds, and what was read first is then seconds
+        old."""
         from dpctl.collect import collect
 
         snap = self.look()
         if snap.sockets is None or snap.checkpoint is None:
             return snap  # nothing here counts
-        self.snap = self._settled(_with_local(snap, collect(self.env, _LOCAL, again=True)))
+        again = _LOCAL if snap.allocatable is None else _LOCAL | {Source.ALLOCATABLE}
+        late = collect(self.env, again, again=True)
+        self.snap = self._settled(_with_local(snap, late)._replace(allocatable=late.allocatable))
         return self.snap
 
     # -- talking

@@ -195,6 +195,7 @@ def _serve(
 
 def _in_the_way(env: Env, resource: str, endpoint: str, force: bool) -> DpctlError | None:
     """What a second plugin would do harm to; None: nothing."""
+    from dpctl.changes.evidence import unaccounted
     from dpctl.collect import collect
     from dpctl.inventory.devices import Devices
     from dpctl.inventory.plugins import plugin_rows
@@ -218,16 +219,23 @@ def _in_the_way(env: Env, resource: str, endpoint: str, force: bool) -> DpctlErr
         return None
     joined = Devices(snap)
     serving = [r for r in rows if r.resource == resource and r.state != "Dead"]
-    if serving or joined.connected(resource):
+    another = "choose another name: --resource NAME; --force does it all the same"
+    if serving or joined.connected(resource) or resource in joined.offered:
         by = serving[0].endpoint if serving else "a plugin"
         return NotAppliedError(
-            f"{resource} is served by {by}: a second plugin would take it over",
-            "choose another name: --resource NAME; --force does it all the same",
+            f"{resource} is served by {by}: a second plugin would take it over", another
         )
     if resource in joined.held:
         return NotAppliedError(
-            f"a pod holds devices of {resource}: they are not this plugin's",
-            "choose another name: --resource NAME; --force does it all the same",
+            f"a pod holds devices of {resource}: they are not this plugin's", another
+        )
+    strangers = unaccounted(joined)
+    if strangers:
+        where = strangers[0].endpoint
+        return NotAppliedError(
+            f"the kubelet is connected to {where}, and which resource that plugin serves is not "
+            f"known for sure: it may be {resource}",
+            "wait until its devices are there (dpctl resources); --force does it all the same",
         )
     return None
 

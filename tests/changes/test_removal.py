@@ -165,7 +165,12 @@ def served(*, connected: bool, tracked: bool, name: str = R) -> dict[str, Any]:
         "directory": build.directory(build.entry("gpu.sock", 20)),
         "processes": {200: build.process(200, f"--resource={name}")},
         "checkpoint": build.checkpoint({name: ("d",)} if tracked else {}),
+        "allocatable": offers(name) if connected and tracked else None,
     }
+
+
+def offers(name: str) -> Allocatable:
+    return Allocatable((Device(name, "d", (0,)),), (), ())
 
 
 @pytest.mark.parametrize(("connected", "tracked"), [(True, True), (False, True), (False, False)])
@@ -294,8 +299,12 @@ def test_a_connected_plugin_that_has_not_listed_yet_clears_no_key() -> None:
     fields["checkpoint"] = build.checkpoint({OTHER: ("d",)})
     snap = live(node=node({R: "0", OTHER: "1"}, {R: "0", OTHER: "0"}), **fields)
     assert not prune(snap).patches
-    # When the Node shows that the name is alive, it is that name.
+    # Nor for one that the Node still shows: its plugin may have died within the status period.
     snap = live(node=node({R: "0", OTHER: "1"}), **fields)
+    assert not prune(snap).patches
+    assert "listens on gpu.sock" in row(prune(snap)).reason
+    # When the kubelet offers devices of the name, it is that name.
+    snap = live(node=node({R: "0", OTHER: "1"}), **{**fields, "allocatable": offers(OTHER)})
     assert [r.resource for r in prune(snap).changing] == [R]
 
 
@@ -306,8 +315,8 @@ def test_what_the_kubelet_offers_is_no_ghost() -> None:
     fields["processes"] = {}
     fields["checkpoint"] = build.checkpoint({OTHER: ("d",)})
     fields["node"] = node({R: "1", OTHER: "1"})
-    offers = {"allocatable": Allocatable((Device(R, "d", (0,)),), (), ())}
-    found = live(**fields, **offers)
+    fields["allocatable"] = offers(R)
+    found = live(**fields)
     for plan in (remove(found), prune(found, "ghost"), prune(found)):
         assert not plan.patches
         assert row(plan).state == "Ready"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 
+from dpctl.lab.spec import SampleDevice
 from dpctl.statefiles.device_checkpoint import encode_checkpoint, parse_checkpoint
 
 from .bench import Bench
@@ -39,6 +40,25 @@ def test_the_last_write_is_missing(bench: Bench, written: dict[str, tuple[str, .
     bench.node.create_pod(f"next-{bench.node.name}", {GPU: 1})
     wait_for("the file to be whole", lambda: set(IDS) == set(registered(bench)), 10)
     assert_table(bench.dpctl("resources"), table.format(2, 1))
+
+
+def test_beside_a_plugin_that_has_just_died(bench: Bench) -> None:
+    """Its number is on the Node for a status period, and the one connected socket looks like its
+    own. The key that the checkpoint lacks is a live plugin's all the same."""
+    live, dead = "behind.test/live", "behind.test/dead"
+    untold = [SampleDevice(name, ()) for name in ("a", "b")]  # not in GetAllocatableResources
+    bench.plugin(live, untold, endpoint="one.sock")
+    plugin = bench.plugin(dead, devices(["c", "d"]), endpoint="two.sock")
+    before = bench.checkpoint_file.read_bytes()
+    content = parse_checkpoint(before)
+    written = {name: ids for name, ids in content.registered.items() if name != live}
+    bench.checkpoint_file.write_bytes(encode_checkpoint(content.allocations, written))
+    plugin.kill()
+    removed = bench.dpctl("node", "remove", live, "--yes", "--verify", "0")
+    bench.checkpoint_file.write_bytes(before)
+    assert (removed.code, "listens on one.sock" in removed.stdout) == (6, True), removed
+    assert bench.node.get()["status"]["allocatable"][live] == "2"
+    bench.node.wait_resource(dead, "0", "2")
 
 
 def registered(bench: Bench) -> list[str]:

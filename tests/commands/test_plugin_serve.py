@@ -186,6 +186,35 @@ def test_a_served_name_that_the_checkpoint_lacks(
             process.kill()
 
 
+def test_a_name_beside_one_in_grace(new_lab: Callable[..., Lab], tmp_path: Path) -> None:
+    """Two tracked names and one connected socket that says nowhere whose it is: neither is taken
+    over."""
+    lab = new_lab(scenario="empty", status_period=0.3)
+
+    def healthy(name: str) -> object:
+        return lab.kubelet.state().get(f"s.example/{name}", {}).get("healthy")
+
+    files = []
+    for name in ("one", "two"):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(f'resource = "s.example/{name}"\ndevices = ["a"]\nserve_info = false\n')
+        files.append(str(file))
+    with (
+        start(lab, "serve", files[0], "--endpoint", "x.sock", "--yes") as gone,
+        start(lab, "serve", files[1], "--endpoint", "y.sock", "--yes") as there,
+    ):
+        try:
+            eventually(lambda: healthy("one") and healthy("two"))
+            gone.kill()
+            eventually(lambda: not healthy("one"))
+            given = ("--endpoint", "z.sock", "--yes")
+            served = run(lab, "serve", "gpus", "--resource", "s.example/two", *given)
+            assert (served.code, "s.example/two is served by" in served.err) == (6, True), served
+        finally:
+            gone.kill()
+            there.kill()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
