@@ -126,23 +126,19 @@ def _key(item: Any) -> UndoKey:
         raise TypeError("kubelets is no boolean")
     return UndoKey(
         _text(item["resource"]),
-        _amount(item["capacityBefore"]),
-        _amount(item["allocatableBefore"]),
-        _amount(item["capacityAfter"]),
-        _amount(item["allocatableAfter"]),
+        _text_or_none(item["capacityBefore"]),
+        _text_or_none(item["allocatableBefore"]),
+        _text_or_none(item["capacityAfter"]),
+        _text_or_none(item["allocatableAfter"]),
         owners=None if owners is None else tuple(_text(owner) for owner in owners),
         kubelets=item["kubelets"],
     )
 
 
-def _amount(value: object) -> str | None:
-    if value is not None:
-        quantity.parse(_text(value))
-    return _text_or_none(value)
-
-
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    """Any text: what a Node had (an empty name, a strange amount) is written, and read again. The
+    API server judges what goes back."""
+    if not isinstance(value, str):
         raise TypeError(f"{shorten(repr(value), 40)} is no text")
     return value
 
@@ -255,7 +251,7 @@ def _verdict(
         return Verdict.REFUSE, "it is Kubernetes' own", "leave it alone"
     if node.name != record.node:
         return Verdict.REFUSE, f"the change was of Node {record.node}", f"--node {record.node}"
-    if record.uid is None or node.uid != record.uid:
+    if not record.uid or node.uid != record.uid:
         words = "the Node has been made anew since: its keys are not those of then"
         return Verdict.REFUSE, words, "dpctl resources shows what it has now"
     if row is not None and (row.connected or row.served):
@@ -286,9 +282,9 @@ def _as_left(node: Node, key: UndoKey) -> bool:
 
 def _same(now: str | None, left: str | None) -> bool:
     """`1000` is stored as `1k`."""
-    if now is None or left is None:
+    if now is None or left is None or now == left:
         return now == left
-    return quantity.count(now) == quantity.count(left)
+    return quantity.count(now) is not None and quantity.count(now) == quantity.count(left)
 
 
 def _risky(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpctl.changes.removal import Removal, plan_removal
 from dpctl.changes.undo_file import (
     read_undo,
     rewrite_undo,
@@ -35,8 +36,8 @@ from tests import build
 from tests.changes.test_removal import live, node, remove, row, served
 
 R = "vendor.example/gpu"
-AMOUNT = st.none() | st.sampled_from(["0", "4", "1k", "2Gi"])
-TEXT = st.text(min_size=1, max_size=20)
+TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
+AMOUNT = st.none() | st.sampled_from(["0", "4", "1k", "2Gi", "1e99", "9" * 80]) | TEXT
 RECORDS = st.builds(
     UndoRecord,
     st.sampled_from(Action),
@@ -116,6 +117,25 @@ def gone(**fields: Any) -> Node:
 
 def undo(found: UndoRecord, restore: bool = False, **fields: Any) -> ChangePlan:
     return plan_undo(live(**{"node": gone(), **fields}), found, restore_value=restore)
+
+
+@given(
+    st.dictionaries(TEXT, st.sampled_from(["0", "4", "1k"]) | TEXT, min_size=1, max_size=3),
+    st.none() | st.lists(TEXT, max_size=2).map(tuple),
+)
+def test_whatever_a_node_had_can_be_put_back(keys: dict[str, str], who: Any) -> None:
+    """An empty name, too, which the API server takes."""
+    owners = None if who is None else dict.fromkeys(keys, who)
+    before = node(keys, owners=owners)
+    taken = plan_removal(
+        live(node=before),
+        Removal(Action.PRUNE, include=frozenset(("ghost", "malformed", "foreign"))),
+    )
+    written = encode_record(record_of(taken, "http://s", build.NOW, before))
+    plan = undo(parse_record(written, "it"), restore=True)
+    assert {c.resource for p in plan.patches for c in p.changes} == {
+        row.resource for row in taken.changing
+    }
 
 
 def after(plan: ChangePlan) -> tuple[str, str | None, str | None]:
