@@ -35,6 +35,11 @@ def _escape_one(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 
+def named(name: str) -> str:
+    """A name in a sentence: the empty one is to be seen, as in a cell. Not escaped."""
+    return name or '""'
+
+
 def shorten(text: str, limit: int) -> str:
     """For messages only: at most `limit` characters, the cut marked."""
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"

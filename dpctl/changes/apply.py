@@ -14,7 +14,7 @@ from dpctl.model import Node
 from dpctl.model.changes import AppliedChange, ChangePlan, KeyChange, Patch
 from dpctl.quantity import count
 from dpctl.sources.retries import LostError
-from dpctl.text import shorten
+from dpctl.text import named, shorten
 from dpctl.writes.node_status import (
     MOST_OPERATIONS,
     decode_node,
@@ -218,7 +218,7 @@ def explain(node: Node, plan: ChangePlan, patch: Patch, said: str = "") -> str:
         who = ", ".join((node.owners or {}).get(change.resource, ()))
         by = f" by {who}" if who and change.part == "capacity" else ""
         was, became = change.before or "no key", now or "no key"
-        words.append(f"{change.part} of {change.resource} was {was} and is {became}{by}")
+        words.append(f"{change.part} of {named(change.resource)} was {was} and is {became}{by}")
     if not words and said:
         return said
     if not words:

@@ -165,7 +165,7 @@ class Session:
         """What was done: a line a key, or the rows as a document."""
         from dpctl import output
         from dpctl.documents import Envelope
-        from dpctl.text import escape
+        from dpctl.text import escape, named
         from dpctl.views.changes import CHANGES
 
         if not self.options.is_table:
@@ -175,23 +175,25 @@ class Session:
         elif outcomes:
             said = PAST.get(plan.action, "changed")
             lines = [
-                f"node/{plan.node} {escape(o.resource)} {WORDS[o.outcome].format(done=said)}"
+                f"node/{plan.node} {escape(named(o.resource))} {WORDS[o.outcome].format(done=said)}"
                 for o in outcomes
             ]
             output.write_text("\n".join(lines))
         for outcome in outcomes:
             if outcome.outcome in (Outcome.CAME_BACK, Outcome.UNVERIFIED) and outcome.detail:
-                text = f"{outcome.resource}: {outcome.detail}"
+                text = f"{named(outcome.resource)}: {outcome.detail}"
                 say = streams.warn if outcome.outcome is Outcome.UNVERIFIED else _error
                 say(text, outcome.next_step)
 
 
 def hints(plan: ChangePlan) -> list[str]:
     """What to do about keys that are left alone: on a workstation the same for all of them."""
+    from dpctl.text import named
+
     steps: dict[str, list[str]] = {}
     for row in plan.rows:
         if row.verdict is not Verdict.CHANGE and row.next_step:
-            steps.setdefault(row.next_step, []).append(row.resource)
+            steps.setdefault(row.next_step, []).append(named(row.resource))
     found = []
     for step, names in steps.items():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""

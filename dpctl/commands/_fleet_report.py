@@ -86,12 +86,13 @@ class Report:
         """What was done: to every key a line, or its row; then each reason once, and the sums.
         `made`: by an earlier run, and looked at again by this one; with the undo file."""
         from dpctl import output
-        from dpctl.text import escape, natural_key
+        from dpctl.text import escape, named, natural_key
 
         if not self.documents:
             done = PAST[self._action]
+            said = {outcome: word.format(done=done) for outcome, word in WORDS.items()}
             lines = [
-                f"node/{escape(name)} {escape(o.resource)} {WORDS[o.outcome].format(done=done)}"
+                f"node/{escape(name)} {escape(named(o.resource))} {said[o.outcome]}"
                 for name in sorted(outcomes, key=natural_key)
                 for o in outcomes[name]
             ]
@@ -144,11 +145,13 @@ def _earlier(action: Action, node: str, found: KeyOutcome, undo_file: str | None
 
 
 def _tell_reasons(outcomes: Outcomes) -> None:
+    from dpctl.text import named
+
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for name, each in outcomes.items():
         for o in each:
             if o.outcome in (Outcome.NOT_APPLIED, Outcome.CAME_BACK) and o.detail:
-                nodes = reasons.setdefault((f"{o.resource}: {o.detail}", o.next_step), [])
+                nodes = reasons.setdefault((f"{named(o.resource)}: {o.detail}", o.next_step), [])
                 nodes.append(name)
     for (text, step), nodes in list(reasons.items())[:_MOST_REASONS]:
         more = f" and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else ""

@@ -281,3 +281,16 @@ def test_keep_gives_way_to_another_writer(new_lab: Callable[..., Lab]) -> None:
     said = process.stderr.read()
     assert process.wait(60) == 6, said
     assert f"{key} is 5 by now, written by operator" in said
+
+
+def test_an_empty_name_is_seen_and_put_back(new_lab: Callable[..., Lab]) -> None:
+    """The API server takes one, and a change of it takes the other keys along."""
+    lab, keys = new_lab(scenario="empty", status_period=3600), {"": "0", OLD: "0"}
+    write(lab, {"capacity": keys, "allocatable": keys})
+    plan = dpctl("node", "prune", "--dry-run=client", env=env(lab))
+    assert 'hint: "": prune takes it with --include malformed' in plan.err, plan
+    done = change(lab, "prune", "--include", "malformed", "--verify", "0")
+    assert (done.code, numbers(lab, ""), numbers(lab, OLD)) == (0, (None, None), (None, None)), done
+    assert f'node/{lab.node_name} "" removed' in done.out
+    undone = change(lab, "undo", "--verify", "0")
+    assert (undone.code, numbers(lab, ""), numbers(lab, OLD)) == (0, ("0", "0"), ("0", "0")), undone
