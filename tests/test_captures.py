@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dpctl.statefiles.device_checkpoint import encode_checkpoint, parse_checkpoint
+from tests import build
 from tests.run import DATA, dpctl, golden
 
 CAPTURES = ("1-healthy", "2-plugin-dead-in-grace", "3-after-kubelet-restart")
@@ -90,6 +94,20 @@ def test_a_failed_pods_devices_are_orphaned() -> None:
     assert orphaned == {"gpu-2": "trainer", "gpu-3": "trainer"}
 
 
+def test_devices_of_a_key_that_only_a_gone_pod_held(tmp_path: Path) -> None:
+    """The key has been removed: no resource any more, and the device is still in the checkpoint."""
+    target = tmp_path / "bundle"
+    shutil.copytree(DATA / "captures/1-healthy", target)
+    path, gone = target / "device-plugins/kubelet_internal_checkpoint", "gone.example/nic"
+    there = parse_checkpoint(path.read_bytes())
+    entry = build.allocation("uid-gone", "c", gone, {-1: ["nic-0"]})
+    path.write_bytes(encode_checkpoint((*there.allocations, entry), there.registered))
+    found = dpctl("devices", gone, "--from", str(target), "-o", "json")
+    assert (found.code, json.loads(found.out)["items"][0]["state"]) == (0, "Orphaned"), found
+    found = dpctl("resources", "--from", str(target), "-q")
+    assert (found.code, gone in found.out) == (0, False), found
+
+
 def test_rejected_pods() -> None:
     found = items("3-after-kubelet-restart", "pods", "--failed")
     assert [(i["namespace"], i["pod"], i["reason"]) for i in found] == [
@@ -107,8 +125,6 @@ def test_one_pod(pod: str) -> None:
 
 def test_json_list_and_binpb_are_read_alike(tmp_path: Any) -> None:
     """The answer's bytes and the same answer rendered give the same rows."""
-    import shutil
-
     outputs = []
     for suffix in ("json", "binpb"):
         target = tmp_path / suffix

@@ -157,15 +157,14 @@ class _Planner:
         if names.is_native(resource):
             words = "it is Kubernetes' own: the node cannot work without it"
             return Verdict.REFUSE, words, "leave it alone", False
-        if found is None or not self._on_node(resource):
-            if state in (ResourceState.UNKNOWN, "-") or found is None:
-                known = {*self.node.capacity, *self.node.allocatable}
-                near = did_you_mean(resource, known, 0.85)
-                return Verdict.KEEP, "the Node has no such key", near.rstrip() or None, False
-            if state is not ResourceState.GRACE:
+        if found is None or not (self._on_node(resource) or state is ResourceState.GRACE):
+            if state in (ResourceState.ABSENT, ResourceState.DRA):
+                assert found is not None
                 words = f"the Node has no such key ({', '.join(found.evidence)})"
                 return Verdict.REFUSE, words, "dpctl resources -o wide shows who knows it", False
-        assert found is not None
+            known = {*self.node.capacity, *self.node.allocatable}
+            near = did_you_mean(resource, known, 0.85)
+            return Verdict.KEEP, "the Node has no such key", near.rstrip() or None, False
         refusal = self._refusal(resource, found, state)
         if refusal is not None:
             verdict, reason, step = refusal

@@ -88,7 +88,10 @@ def command(
             _say_unknown(snap, patterns)
         if not patterns:
             return None
-        return not_found("resource", patterns, {row.resource for row in resource_rows(snap)}, snap)
+        # What only a gone pod held is no resource, and its devices are shown all the same.
+        known = {row.resource for row in resource_rows(snap)}
+        known |= {row.resource for row in Devices(snap).rows()}
+        return not_found("resource", patterns, known, snap)
 
     if group_by is not None:
         by = group_by

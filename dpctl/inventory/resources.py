@@ -16,8 +16,9 @@ from dpctl.text import natural_key
 
 
 def resource_rows(snap: Snapshot, joined: Devices | None = None) -> tuple[ResourceRow, ...]:
-    """All extended resources of the node, and names that pods or the checkpoint hold and the Node
-    lacks; in natural order."""
+    """All extended resources of the node, and names that the Node lacks and that a pod holds (or it
+    cannot be told that it does not) or requests, or the checkpoint tracks; in natural order. What
+    the checkpoint has of a pod that is gone makes none: it stands there until the next write."""
     joined = joined or Devices(snap)
     asked = requests(snap)
     ordered = sorted(_names(snap, joined, asked), key=natural_key)
@@ -30,7 +31,7 @@ def _names(snap: Snapshot, joined: Devices, asked: Mapping[str, int]) -> set[str
         found.update(snap.node.capacity, snap.node.allocatable)
     if snap.checkpoint is not None:
         found.update(snap.checkpoint.registered)
-    found.update(resource for resource, _ in joined.holders)
+    found.update(joined.held)
     found.update(asked)
     found.update(joined.offered)
     found.update(joined.connections.keys_of)

@@ -243,6 +243,18 @@ def test_a_name_that_is_nowhere_is_nothing_to_do() -> None:
     assert (found.verdict, remove(live(), "nope.example/x").refused) == (Verdict.KEEP, ())
 
 
+@pytest.mark.parametrize("left_by_a_gone_pod", [True, False])
+@pytest.mark.parametrize("connected", [True, False])
+def test_what_the_node_lacks_is_gone_already(left_by_a_gone_pod: bool, connected: bool) -> None:
+    fields = served(connected=True, tracked=True) if connected else {}
+    if left_by_a_gone_pod:
+        known = {R: ("d",)} if connected else {}
+        entry = build.allocation("uid-gone", "c", R, {-1: ["d"]})
+        fields["checkpoint"] = build.checkpoint(known, (entry,))
+    found = remove(live(node=node({}), **fields))
+    assert (row(found).verdict, found.refused) == (Verdict.KEEP, ())
+
+
 def test_in_use_by_request_and_by_holding() -> None:
     asked = live(pods=(build.pod("p", build.container("c", {R: "1"})),))
     held = live(

@@ -166,6 +166,21 @@ def test_absent_by_request() -> None:
     assert row(live(pods=(wants,))).state is ResourceState.ABSENT
 
 
+def test_what_only_a_gone_pod_held_is_no_resource() -> None:
+    """The checkpoint keeps the entry until the kubelet's next write, the key may be gone long."""
+    entry = build.allocation("uid-gone", "c", R, {-1: ["d"]})
+    fields: dict[str, object] = {
+        "node": build.node({}),
+        "checkpoint": build.checkpoint({}, (entry,)),
+    }
+    assert resource_rows(live(**fields, pods=())) == ()
+    assert (
+        resource_rows(live(**fields, pods=(build.pod("p", phase="Failed", uid="uid-gone"),))) == ()
+    )
+    for may_live in (None, (build.pod("p", uid="uid-gone"),)):
+        assert row(live(**fields, pods=may_live)).state is ResourceState.ABSENT
+
+
 def test_a_terminal_pods_request_makes_nothing() -> None:
     done = build.pod("p", build.container("c", {R: "1"}), phase="Succeeded")
     assert resource_rows(live(pods=(done,))) == ()
