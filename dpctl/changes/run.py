@@ -22,10 +22,12 @@ from dpctl.model.changes import (
     AppliedChange,
     ChangePlan,
     KeyOutcome,
+    PlanRow,
     UndoRecord,
     UndoState,
     Verdict,
 )
+from dpctl.text import named
 
 if TYPE_CHECKING:
     from dpctl.sources.apiserver import Api
@@ -71,10 +73,12 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
     applied: list[AppliedChange] = []
     sending = False
     try:
-        last_look(plan, work)
+        gone = last_look(plan, work)
         sending = True
         for patch in plan.patches:  # several only where several managers own what is put back
-            applied.append(apply_plan(work.api, plan._replace(patches=(patch,))))
+            left = patch._replace(changes=tuple(c for c in patch.changes if c.resource not in gone))
+            if left.changes:
+                applied.append(apply_plan(work.api, plan._replace(patches=(left,))))
             names = tuple(dict.fromkeys(change.resource for change in patch.changes))
             record = _progress(record, names, undoing=work.record is not None)
             with suppress(DpctlError):  # applied it is, and what is PLANNED can be undone as well
@@ -90,9 +94,14 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
             with suppress(DpctlError):  # as PLANNED it says no wrong either
                 rewrite_undo(path, record._replace(state=UndoState.NOT_APPLIED))
         raise
-    whole = applied[0]._replace(
-        changes=tuple(change for each in applied for change in each.changes),
-        gone_already=tuple(name for each in applied for name in each.gone_already),
+    whole = AppliedChange(
+        node=plan.node,
+        uid=plan.uid,
+        changes=tuple(change for patch in plan.patches for change in patch.changes),
+        at=applied[0].at if applied else time.time(),
+        period=plan.period,
+        kubelet_manager=plan.kubelet_manager,
+        gone_already=(*gone, *(name for each in applied for name in each.gone_already)),
     )
     try:
         if work.undo_directory:
@@ -106,9 +115,10 @@ def carry_out(plan: ChangePlan, node: Node, work: Work) -> Done:
         return Done(outcomes, path, interrupted=True)
 
 
-def last_look(plan: ChangePlan, work: Work) -> None:
-    """Everything once more, at once before the patch. Raises NotAppliedError when any key's case
-    has changed: a person has agreed to something else then."""
+def last_look(plan: ChangePlan, work: Work) -> tuple[str, ...]:
+    """Everything once more, at once before the patch. The keys that were to go and are gone by now.
+    Raises NotAppliedError when any other key's case has changed: a person has agreed to something
+    else then."""
     try:
         again = work.plan(work.look())
     except BadDataError as error:
@@ -118,6 +128,7 @@ def last_look(plan: ChangePlan, work: Work) -> None:
         raise NotAppliedError(
             f"nothing was changed: {found}", "run the same again to see how things stand now"
         )
+    return gone_meanwhile(plan, again)
 
 
 def difference(plan: ChangePlan, again: ChangePlan) -> str | None:
@@ -127,16 +138,48 @@ def difference(plan: ChangePlan, again: ChangePlan) -> str | None:
     if again.boot_id != plan.boot_id:
         return f"the evidence on Node {plan.node} is not what it was: {'; '.join(again.notes)}"
     now = {row.resource: row for row in again.rows}
+    gone = gone_meanwhile(plan, again)
     for row in plan.changing:
+        if row.resource in gone:
+            continue
         found = now.get(row.resource)
-        if found is None or found.verdict is not Verdict.CHANGE:
-            why = found.reason if found is not None else "the Node has no such key any more"
-            return f"{row.resource} is another case by now: {why}"
-    before = {change for patch in plan.patches for change in patch.changes}
+        why = found.reason if found is not None else "the Node has no such key any more"
+        if found is not None and found.verdict is Verdict.CHANGE:
+            why = _other_case(row, found)
+        if why:
+            return f"{named(row.resource)} is another case by now: {why}"
+    changes = (change for patch in plan.patches for change in patch.changes)
+    before = {change for change in changes if change.resource not in gone}
     after = {change for patch in again.patches for change in patch.changes}
     for change in sorted(before - after, key=lambda c: (c.resource, c.part)):
-        return f"{change.part} of {change.resource} is not {change.before or 'absent'} any more"
+        name = named(change.resource)
+        return f"{change.part} of {name} is not {change.before or 'absent'} any more"
     return None
+
+
+def gone_meanwhile(plan: ChangePlan, again: ChangePlan) -> tuple[str, ...]:
+    """Keys that were to go and that somebody has removed: the Node is as wished. Pure."""
+    changes = [change for patch in plan.patches for change in patch.changes]
+    stay = {change.resource for change in changes if change.after is not None}
+    # `prune` has a row for every key of the Node; `remove` keeps what is not there.
+    there = {
+        row.resource
+        for row in again.rows
+        if row.verdict is not Verdict.KEEP
+        or row.capacity is not None
+        or row.allocatable is not None
+    }
+    return tuple(dict.fromkeys(c.resource for c in changes if c.resource not in stay | there))
+
+
+def _other_case(agreed: PlanRow, now: PlanRow) -> str:
+    """What a person who saw the plan has not agreed to; empty: nothing. What is forced is taken
+    whatever its plugin does."""
+    if agreed.state != now.state and not (agreed.forced and now.forced):
+        return f"it is {now.state}, no longer {agreed.state}: {now.reason}"
+    if set(agreed.owners or ()) != set(now.owners or ()):
+        return f"it belongs to {', '.join(now.owners or ()) or 'nobody known'} now"
+    return ""
 
 
 def _progress(record: UndoRecord, names: tuple[str, ...], *, undoing: bool) -> UndoRecord:

@@ -203,6 +203,55 @@ def carried_out(
     return carry_out(plan_of(world, *names), node, work)
 
 
+def before_the_last_look(world: World, act: Callable[[], object]) -> Callable[[str], None]:
+    """Once, when the undo file is there: it is told then."""
+    said: list[str] = []
+
+    def on_step(what: str) -> None:
+        if what == "before GET" and said:
+            said.clear()
+            world.on_step = lambda what: None
+            act()
+
+    world.on_step = on_step
+    return said.append
+
+
+def test_what_is_gone_at_the_last_look_is_removed_already(world: World) -> None:
+    other = "old.test/y"
+    world.write({other: "0"}, "kubelet", both=True)
+    tell = before_the_last_look(world, lambda: world.write({KEY: None}))
+    found = {o.resource: o.outcome for o in carried_out(world, (KEY, other), tell).outcomes}
+    assert found == {KEY: Outcome.GONE_ALREADY, other: Outcome.CHANGED}
+    assert not world.amounts()
+    world.write({KEY: "0"}, "kubelet", both=True)
+    tell = before_the_last_look(world, lambda: world.write({KEY: None}))
+    assert [o.outcome for o in carried_out(world, tell=tell).outcomes] == [Outcome.GONE_ALREADY]
+
+
+def test_what_is_gone_and_asked_for_by_a_pod_is_another_case(world: World) -> None:
+    def taken() -> None:
+        world.write({KEY: None})
+        world.create_pod("p", KEY)
+
+    with pytest.raises(NotAppliedError, match="another case by now"):
+        carried_out(world, tell=before_the_last_look(world, taken))
+
+
+def test_what_somebody_else_has_made_his_own_is_another_case(world: World) -> None:
+    """0/0 as before, so that no test of the patch would fail."""
+
+    def own() -> None:
+        world.write({KEY: "1"}, "op", both=True)
+        world.write({KEY: "0"}, "op", both=True)
+
+    with pytest.raises(
+        NotAppliedError, match="it is Foreign, no longer Stale: capacity is owned by op"
+    ):
+        carried_out(world, tell=before_the_last_look(world, own))
+    assert world.amounts()[KEY] == ("0", "0")
+
+
 def can_be_undone(world: World) -> bool:
     records = undo_records(str(world.directory / "undo"), world.name)
     return last_to_undo(world.api.get_node(world.name), records)[0] is not None
