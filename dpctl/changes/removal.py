@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dpctl import names
 from dpctl.changes.evidence import Evidence, evidence_of
-from dpctl.changes.grace import noticed_at, time_left, words_left
+from dpctl.changes.grace import time_left, told_by, words_left
 from dpctl.errors import BadDataError
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.resources import requests, resource_rows, status_period
@@ -232,16 +232,16 @@ class _Planner:
         return None
 
     def _grace(self, found: ResourceRow) -> tuple[str, str]:
-        left = time_left(self.snap, found.resource)
-        exact = noticed_at(self.snap, found.resource) is not None
         if (count(found.allocatable) or 0) > 0:
             return (
                 "its plugin is gone, and the kubelet has not noticed: allocatable is still"
                 f" {found.allocatable}",
                 "if that stays so for two status periods, restart the kubelet; then wait",
             )
+        left = time_left(self.snap, found.resource)
+        words = words_left(left, told_by(self.snap, found.resource))
         return (
-            f"the kubelet still tracks it and would put it back; {words_left(left, exact=exact)}",
+            f"the kubelet still tracks it and would put it back; {words}",
             "run again when that time is over, or now with --wait",
         )
 

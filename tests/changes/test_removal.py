@@ -203,6 +203,39 @@ def test_the_time_left_outlives_a_clock_that_jumps(jump: float, left: float) -> 
     assert row(prune(snap)).time_left == pytest.approx(left, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("start", "written", "lost", "capacity", "left", "by"),
+    [
+        # Lost, then restarted: it counts anew. Another plugin has sent something since, or none.
+        (60.0, 40.0, 120.0, "0", 250.4, "counted from its start"),
+        (60.0, 90.0, 120.0, "0", 250.4, "counted from its start"),
+        (60.0, 90.0, None, "0", 250.4, "counted from its start"),
+        # Lost since the start.
+        (60.0, 40.0, 20.0, "1", 290.4, "by its log"),
+        (60.0, 40.0, 20.0, "0", 290.4, "by its log"),
+        # It may have been back since, and nothing tells when it was lost again.
+        (60.0, 40.0, 120.0, "1", 309.4, "an upper bound"),
+        (60.0, 40.0, None, "0", 309.4, "an upper bound"),
+        # Long over by that.
+        (900.0, 950.0, None, "0", 309.4, "an upper bound"),
+        (900.0, 40.0, 800.0, "1", 309.4, "an upper bound"),
+    ],
+)
+def test_a_kubelet_that_was_restarted_counts_anew(
+    start: float, written: float, lost: float | None, capacity: str, left: float, by: str
+) -> None:
+    """Seconds ago: the kubelet's start, the checkpoint's last write, the loss by its log."""
+    snap = live(
+        node=node({R: capacity}, {R: "0"}),
+        checkpoint=build.checkpoint({R: ()}, age=written),
+        directory=build.directory(kubelet_age=start),
+        lost_at={} if lost is None else {R: NOW - lost},
+    )
+    found = row(remove(snap))
+    assert found.time_left == pytest.approx(left, abs=0.1)
+    assert f"are left ({by})" in found.reason
+
+
 def test_a_kubelet_that_never_noticed_is_said() -> None:
     snap = live(node=node({R: "1"}), checkpoint=build.checkpoint({R: ("d",)}))
     assert "has not noticed: allocatable is still 1" in row(prune(snap)).reason
