@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpctl.collect.fields import API, named
+from dpctl.collect.fields import API, is_guessed, named
+from dpctl.env import Place
 from dpctl.errors import DpctlError
 from dpctl.model import Source
 
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from dpctl.collect.live import Live
 
 
-def ask_api(part: Live, name: str | None) -> None:
-    """Fills what `part` wants of it. `name`: of the Node, None where it is not known."""
-    from dpctl.sources.apiserver import connect
+def ask_api(part: Live, place: Place) -> None:
+    """Fills what `part` wants of it. `place`: the Node's name (None where it is not known), and
+    where that came from."""
+    from dpctl.sources.apiserver import NotFoundError, connect
 
     wanted = [source for source in Source if source in API & part.want]
     try:
@@ -23,14 +25,24 @@ def ask_api(part: Live, name: str | None) -> None:
         for source in wanted:
             part.fail(source, part.env.kubeconfig.value or "API server", error)
         return
-    where, keep = api.server, part.keep
+    where, keep, name, origin = api.server, part.keep, place.value, place.origin
     node = pods = classes = None
     if keep is not None:
         node, pods, classes = keep.keep_node, keep.keep_pods, keep.keep_device_classes
+    failure: DpctlError | None = None
     if Source.NODE in wanted:
-        part.read(Source.NODE, "node", where, lambda: api.get_node(named(name), keep=node))
+        failure = part.read(
+            Source.NODE,
+            "node",
+            where,
+            lambda: api.get_node(named(name), origin=origin, keep=node),
+        )
     if Source.PODS in wanted:
-        part.read(Source.PODS, "pods", where, lambda: api.list_pods(named(name), keep=pods))
+        if failure is not None and (isinstance(failure, NotFoundError) or is_guessed(place)):
+            # Of a Node that is not there the list is empty, which is no evidence that pods are gone
+            part.fail(Source.PODS, where, failure)
+        else:
+            part.read(Source.PODS, "pods", where, lambda: api.list_pods(named(name), keep=pods))
     if Source.UNSCHEDULED in wanted:
         part.read(Source.UNSCHEDULED, "unscheduled", where, api.list_unscheduled_pods)
     if Source.DEVICE_CLASSES in wanted:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpctl.model import Source
 
-Read = Callable[[Source, str, str, Callable[[], object]], None]
+Read = Callable[[Source, str, str, Callable[[], object]], object]
 """Takes the source, the snapshot's field, the place in words, and the reading."""
 
 

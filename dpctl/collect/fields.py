@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpctl.env import Place
 from dpctl.errors import UnreachableError
 from dpctl.model import Kubelet, Node, Source
 
@@ -41,6 +42,11 @@ def named(name: str | None) -> str:
             "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
         )
     return name
+
+
+def is_guessed(place: Place) -> bool:
+    """The host's name, for want of a better one: there may be no Node of that name, or another."""
+    return place.origin.startswith("host name")
 
 
 def another_machine(node: Node, boot_id: str | None, kubelet: Kubelet | None) -> str | None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from dpctl import ahead
 from dpctl.child import Child
-from dpctl.collect.fields import API, LOCAL, STATE_FILES, another_machine
+from dpctl.collect.fields import API, LOCAL, STATE_FILES, another_machine, is_guessed
 from dpctl.collect.threads import side_by_side
-from dpctl.env import Env
+from dpctl.env import Env, Place
 from dpctl.errors import DpctlError, PeerError
 from dpctl.model import (
     DirectoryListing,
@@ -324,14 +324,18 @@ class Live:
         ask_api(part, self._node_name())
         return part.fields, part.rows
 
-    def _node_name(self) -> str | None:
+    def _node_name(self) -> Place:
         """What a person named, else the Node of this kubelet, else what the environment found."""
+        place = self.env.node_name
         if self._node_was_named():
-            return self.env.node_name.value
+            return place
         kubelet = self._this_kubelet()
         if kubelet is not None and kubelet.node_name:
-            return kubelet.node_name
-        return self.env.node_name.value
+            return Place(place.name, kubelet.node_name, f"kubelet {kubelet.pid}")
+        if is_guessed(place):
+            why = "no kubelet was found running that says its own"
+            return place._replace(origin=f"{place.origin}, since {why}")
+        return place
 
     def _node_was_named(self) -> bool:
         """By a person, not by what was found."""
@@ -366,14 +370,18 @@ class Live:
 
     # -- bookkeeping -------------------------------------------------------------------------------
 
-    def read(self, source: Source, name: str, where: str, read: Callable[[], object]) -> None:
+    def read(
+        self, source: Source, name: str, where: str, read: Callable[[], object]
+    ) -> DpctlError | None:
+        """What it failed with, which has been noted."""
         started = time.monotonic()
         try:
             self.fields[name] = read()
         except DpctlError as error:
             self.fail(source, where, error, time.monotonic() - started)
-            return
+            return error
         self._note(SourceRow(source, where, "read", seconds=time.monotonic() - started))
+        return None
 
     def fail(
         self, source: Source, where: str, error: DpctlError, seconds: float | None = None

@@ -122,7 +122,8 @@ class Api:
     def get_node_json(self, name: str, *, origin: str | None = None) -> object:
         """The Node as the API server gives it, managedFields included.
 
-        `origin` says where the name came from, for the message when there is no such Node.
+        `origin` says where the name came from, for the message when there is no such Node
+        (NotFoundError).
         """
         _check_name(name)
         path = f"/api/v1/nodes/{quote(name, safe='')}"
@@ -131,7 +132,7 @@ class Api:
             return self.get_json(path, right=right)
         except NotFoundError as e:
             came = f" (the name is from: {origin})" if origin else ""
-            raise PeerError(
+            raise NotFoundError(
                 f"{self.server} has no Node {name}{came}",
                 "name it with --node, or another cluster with --context: kubectl get nodes",
             ) from e

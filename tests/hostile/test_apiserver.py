@@ -177,3 +177,47 @@ def test_a_hundred_thousand_keys(server: api_server.Server, tree: NodeTree) -> N
     (result,) = tree.ask("resources", formats=("table",))
     assert result.code == 0
     assert result.out.count("\nv.example/r-") == 100_000 or "more than" in result.err
+
+
+@pytest.mark.parametrize(
+    ("reply", "named", "words"),
+    [
+        (status(404, "nothing"), True, "has no Node worker-0 (the name is from: environment"),
+        (
+            status(404, "nothing"),
+            False,
+            "has no Node vm (the name is from: host name ({host}), since no kubelet was found",
+        ),
+        (status(403, "no"), False, "refuses"),
+    ],
+)
+def test_pods_of_a_node_that_may_not_be_there_are_no_evidence(
+    server: api_server.Server, tree: NodeTree, reply: Reply, named: bool, words: str
+) -> None:
+    """Nobody lists pods of it, and the pods that hold devices here are alive all the same."""
+    kubeconfig(tree.kubeconfig, server.url)
+    (tree.root / "etc").mkdir(exist_ok=True)
+    host = tree.root / "etc/hostname"
+    host.write_text("vm\n")
+    for path in (NODE_PATH, "/api/v1/nodes/vm"):
+        server.answer(path, reply)
+    server.answer("/api/v1/pods", json_reply({"items": []}))
+    name = {} if named else {"NODE_NAME": ""}
+    result = tree.run("devices", **name)
+    assert result.code == 0
+    assert "Orphaned" not in result.out
+    said(result, "warning", "node, pods not read: ", words.format(host=host))
+    row = items(tree.run("resources", "-o", "json", **name))[0]
+    assert (row["resource"], row["allocated"]) == (RESOURCE, 1)
+    assert "trainer" in tree.run("pods", "-o", "wide", **name).out
+
+
+def test_pods_count_although_their_node_may_not_be_read(
+    server: api_server.Server, tree: NodeTree
+) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    server.answer(NODE_PATH, status(403, "no"))
+    server.answer("/api/v1/pods", json_reply({"items": []}))
+    result = tree.run("devices")
+    assert "Orphaned" in result.out
+    said(result, "warning", "node not read: ")
