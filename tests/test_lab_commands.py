@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from dpctl.lab.fixture import Lab
 from tests.run import Result, dpctl
 
@@ -58,6 +60,28 @@ def test_the_environment_names_a_node_as_the_flag_does(lab: Lab) -> None:
     assert "edge.example/fuse" not in flag.out
     named = dpctl("resources", env={**lab.env, "NODE_NAME": "lab-1"})
     assert named == flag
+
+
+OTHER = "Node lab-1 is not the Node of this kubelet, which is lab-0"
+NEXT = "hint: run dpctl on lab-1, or name this one: --node lab-0\n"
+
+
+@pytest.mark.parametrize("command", ["pods", "plugins", "who gpu-0", "state cpu"])
+def test_another_node_is_not_answered_for_with_what_is_here(lab: Lab, command: str) -> None:
+    result = run(lab, *command.split(), "--node", "lab-1")
+    assert (result.code, result.out) == (3, "")
+    assert re.fullmatch(rf"error: [-_a-z]+: {OTHER} \(.*\)\n{NEXT}", result.err)
+    assert len(quiet(run(lab, *command.split(), "--node", "lab-0")).splitlines()) > 1
+
+
+def test_why_nothing_of_another_node_is_seen(lab: Lab) -> None:
+    result = run(lab, "devices", "--node", "lab-1", "--free")
+    assert result.err == (
+        f"warning: {OTHER}: nothing of this machine was used\n{NEXT}No resources found\n"
+    )
+    nowhere = run(lab, "devices", "--node", "lab-9")
+    assert (nowhere.code, nowhere.out) == (4, "")
+    assert "has no Node lab-9" in nowhere.err
 
 
 def test_resources_by_name_and_expectation(lab: Lab) -> None:

@@ -49,11 +49,17 @@ def is_guessed(place: Place) -> bool:
     return place.origin.startswith("host name")
 
 
-def another_machine(node: Node, boot_id: str | None, kubelet: Kubelet | None) -> str | None:
-    """Why this is not the Node of the machine with that boot ID and of its kubelet; None: it may
-    be."""
+def another_machine(node: Node, boot_id: str | None) -> str | None:
+    """Why this is not the Node of the machine with that boot ID; None: it may be."""
     if node.boot_id and boot_id and node.boot_id != boot_id:
-        return f"is another machine (its boot ID is {node.boot_id}, here {boot_id})"
-    if kubelet is not None and kubelet.node_name not in (None, node.name):
-        return f"is not the Node of this kubelet, which is {kubelet.node_name}"
+        return (
+            f"Node {node.name} is another machine (its boot ID is {node.boot_id}, here {boot_id})"
+        )
+    return None
+
+
+def another_kubelet(name: str, kubelet: Kubelet | None) -> str | None:
+    """Why the Node of that name is not this kubelet's; None: it may be."""
+    if kubelet is not None and kubelet.node_name not in (None, name):
+        return f"Node {name} is not the Node of this kubelet, which is {kubelet.node_name}"
     return None

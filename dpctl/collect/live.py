@@ -14,7 +14,14 @@ from typing import Any
 
 from dpctl import ahead
 from dpctl.child import Child
-from dpctl.collect.fields import API, LOCAL, STATE_FILES, another_machine, is_guessed
+from dpctl.collect.fields import (
+    API,
+    LOCAL,
+    STATE_FILES,
+    another_kubelet,
+    another_machine,
+    is_guessed,
+)
 from dpctl.collect.threads import side_by_side
 from dpctl.env import Env, Place
 from dpctl.errors import DpctlError, PeerError
@@ -344,29 +351,45 @@ class Live:
     def _check_node(self) -> None:
         """Local evidence counts only for the Node it belongs to: a kubeconfig may name another
         cluster's Node of the same name, `--node` another machine, and one machine may have several
-        kubelets. A machine without evidence of its own (a workstation) has nothing to mix up."""
+        kubelets. A machine without evidence of its own (a workstation) has nothing to mix up. A
+        Node that a person named counts although nobody read it."""
         node: Node | None = self.fields.get("node")
-        if node is None:
+        named = self._node_was_named()
+        name = node.name if node is not None else self.env.node_name.value if named else None
+        if name is None:
             return
-        from dpctl.sources.proc import boot_id
+        why = None
+        if node is not None:
+            from dpctl.sources.proc import boot_id
 
-        self.fields["boot_id"] = boot_id(self.env)
+            self.fields["boot_id"] = boot_id(self.env)
+            why = another_machine(node, self.fields["boot_id"])
         local = [s for s in LOCAL if LOCAL[s] in self.fields]
-        why = another_machine(node, self.fields["boot_id"], self._this_kubelet()) if local else None
+        if not local:
+            return
+        kubelet = self._this_kubelet() if Source.SOCKETS in self.want else self._look_for_kubelet()
+        why = why or another_kubelet(name, kubelet)
         if why is None:
             return
-        if self._node_was_named():
+        if named:
+            here = kubelet.node_name if kubelet is not None else None
+            hint = f"run dpctl on {name}" + (f", or name this one: --node {here}" if here else "")
             for source in local:
                 del self.fields[LOCAL[source]]
-                self._skip(source, self.rows[source].where, f"Node {node.name} {why}")
+                self._skip(source, self.rows[source].where, why, hint)
             return
         error = PeerError(
-            f"Node {node.name} {why}",
-            "name this machine's cluster and node: --kubeconfig, --context, --node",
+            why, "name this machine's cluster and node: --kubeconfig, --context, --node"
         )
-        for source, name in ((Source.NODE, "node"), (Source.PODS, "pods")):
-            if self.fields.pop(name, None) is not None:
+        for source, field in ((Source.NODE, "node"), (Source.PODS, "pods")):
+            if self.fields.pop(field, None) is not None:
                 self.fail(source, self.rows[source].where, error)
+
+    def _look_for_kubelet(self) -> Kubelet | None:
+        """This kubelet, where the sockets that tell it were not wanted for themselves."""
+        look = Live(self.env, frozenset({Source.SOCKETS}), self.again)
+        look._read_files()
+        return look._this_kubelet()
 
     # -- bookkeeping -------------------------------------------------------------------------------
 
@@ -389,8 +412,9 @@ class Live:
         said = (error.message, error.hint, int(error.code))
         self._note(SourceRow(source, where, "failed", *said, seconds))
 
-    def _skip(self, source: Source, where: str, reason: str) -> None:
-        self._note(SourceRow(source, where, "skipped", reason))
+    def _skip(self, source: Source, where: str, reason: str, hint: str | None = None) -> None:
+        """A `hint` is for what a person did not mean to leave out, and is to be told."""
+        self._note(SourceRow(source, where, "skipped", reason, hint))
 
     def _note(self, row: SourceRow) -> None:
         self.rows[Source(row.name)] = row

@@ -48,6 +48,9 @@ _INCIDENTAL = frozenset(
     }
 )
 
+# What tells this kubelet, and with it the Node: nobody misses these alone.
+_KUBELET = frozenset({Source.SOCKETS, Source.DIRECTORY})
+
 
 class Question(NamedTuple, Generic[Row]):
     """One reading command: what to ask, and what rows the answer makes."""
@@ -258,13 +261,17 @@ def _say_unread(
 
 
 def unread(snap: Snapshot, except_for: DpctlError | None = None) -> list[tuple[str, str | None]]:
-    """A sentence and a hint for what was damaged or not read, and something hangs on. `except_for`:
-    the error that says it already."""
+    """A sentence and a hint for what was damaged or not read, and something hangs on, and for what
+    was left out as another Node's. `except_for`: the error that says it already."""
     found: list[tuple[str, str | None]] = []
     reasons: dict[tuple[str, str | None], list[str]] = {}
+    skipped: dict[tuple[str, str | None], None] = {}
     for row in snap.sources:
         if row.state == "damaged":
             found.append((f"{row.name} damaged: {row.reason}", row.hint))
+        lost = row.state == "skipped" and row.hint and row.name not in _KUBELET
+        if lost and not _same(except_for, row):
+            skipped[row.reason or "", row.hint] = None
         if row.read or row.state == "skipped" or _is_absent_in_bundle(snap, row):
             continue
         if row.name not in _INCIDENTAL and not _same(except_for, row):
@@ -272,6 +279,8 @@ def unread(snap: Snapshot, except_for: DpctlError | None = None) -> list[tuple[s
     for (reason, hint), names in reasons.items():
         # One API server that does not answer is several sources and one sentence.
         found.append((f"{', '.join(dict.fromkeys(names))} not read: {reason}", hint))
+    for reason, hint in skipped:
+        found.append((f"{reason}: nothing of this machine was used", hint))
     return found
 
 
