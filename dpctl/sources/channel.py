@@ -34,6 +34,13 @@ _LARGEST_INT = 2**31 - 1
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 _TOO_LARGE = re.compile(r"larger than max \((\d+) vs\.? (\d+)\)")
+_GRPCS_WORDS = re.compile(
+    r"stream removed|socket closed|endpoint closing|connection reset|broken pipe|recvmsg|sendmsg"
+    r"|goaway received|(received )?rst_stream|received http2 header|no status received"
+    r"|failed to connect|failed parsing|frame of size",
+    re.IGNORECASE,
+)
+"""How the details begin where gRPC made the status itself, by versions 1.72 to 1.85."""
 
 
 class CallFailed(Exception):
@@ -48,6 +55,14 @@ class CallFailed(Exception):
     @property
     def rate_limited(self) -> bool:
         return self.code == "RESOURCE_EXHAUSTED" and "rate limit" in self.details.lower()
+
+    @property
+    def made_here(self) -> bool:
+        """Whether gRPC seems to have made the status, because the peer broke off or is no gRPC.
+
+        Nothing tells it from a status that came over the wire but its words, which a peer may use
+        too: good for what is said, never as proof of anything."""
+        return _GRPCS_WORDS.match(self.details) is not None
 
     @property
     def too_large(self) -> bool:
@@ -202,8 +217,8 @@ def translate_error(
     """
     call = method.rpartition("/")[2]
     details = shorten(failed.details, _QUOTED)
-    if failed.code == "UNAVAILABLE":
-        return _unavailable(peer, details)
+    if failed.code == "UNAVAILABLE" and (error := _unavailable(peer, failed)) is not None:
+        return error
     if failed.code == "DEADLINE_EXCEEDED":
         return UnreachableError(
             f"{peer.path} did not answer {call} within {timeout:g} s",
@@ -222,9 +237,13 @@ def translate_error(
     return PeerError(f"{peer.path} answered {call} with {failed.code}: {details or 'no words'}")
 
 
-def _unavailable(peer: GrpcSocket, details: str) -> DpctlError:
+def _unavailable(peer: GrpcSocket, failed: CallFailed) -> DpctlError | None:
+    """None: it is there, and says so itself (a driver that is not ready)."""
     error = connect_error(peer.address)
     if error is None:
+        if not failed.made_here:
+            return None
+        details = shorten(failed.details, _QUOTED)
         return UnreachableError(
             f"{peer.path} takes connections but speaks no gRPC, or broke off: {details}",
             "try again; if it stays so, another program listens there (`ss -xlp`)",

@@ -119,8 +119,9 @@ class _Batch:
             words = f"it answered {bytes(heard)!r} to HTTP/2"
             self.found[path] = Greeting(SocketState.NOT_GRPC, words)
         else:
+            # A plugin may turn away whoever is not the kubelet.
             words = "it closed the connection without an HTTP/2 answer"
-            self.found[path] = Greeting(SocketState.NOT_GRPC, words)
+            self.found[path] = Greeting(SocketState.UNKNOWN, words)
 
     def _give_up(self) -> None:
         for path, _, heard in self.open.values():
@@ -177,5 +178,5 @@ def _refused(path: str, error: OSError | DpctlError) -> Greeting:
     if code == errno.EPROTOTYPE:
         return Greeting(SocketState.NOT_GRPC, "not a stream socket")
     if code in (errno.EPIPE, errno.ECONNRESET):
-        return Greeting(SocketState.NOT_GRPC, "it closed the connection at once")
+        return Greeting(SocketState.UNKNOWN, "it closed the connection at once")
     return Greeting(SocketState.UNKNOWN, error.strerror or str(error))

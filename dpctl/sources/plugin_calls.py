@@ -70,7 +70,7 @@ def plugin_error(peer: GrpcSocket, failed: CallFailed, method: str, timeout: flo
             f"{peer.path} speaks gRPC, but is no device plugin: {what} ({words})",
             "`dpctl plugins` lists the sockets of the plugins here",
         )
-    if state is SocketState.NOT_GRPC and failed.code != "UNAVAILABLE":
+    if state in (SocketState.NOT_GRPC, SocketState.UNKNOWN) and failed.code != "UNAVAILABLE":
         return UnreachableError(
             f"{peer.path} speaks HTTP/2, but no gRPC ({words})",
             "another program listens there: `ss -xlp`",

@@ -7,6 +7,7 @@ nor Allocate, PreStartContainer, Register, NotifyRegistrationStatus. kubelet.soc
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -148,19 +149,23 @@ def _ask_plugin(peer: GrpcSocket, entry: DirectoryEntry, seconds: float) -> Plug
 
 
 def state_of(peer: GrpcSocket, failed: CallFailed) -> tuple[SocketState, str]:
-    """What a failed call says of a socket that had answered in HTTP/2."""
+    """What a failed call says of a socket that had answered in HTTP/2.
+
+    UNIMPLEMENTED alone proves that it is no plugin: a kubelet registers none that lacks the call.
+    Whoever broke off, or is behind a proxy that did, may be one."""
     words = shorten(f"{failed.code}: {failed.details}", _QUOTED)
-    details = failed.details.lower()
-    if "http2 header with status" in details or "rst_stream" in details:
-        return SocketState.NOT_GRPC, words  # some other HTTP/2 server
     if failed.code == "UNIMPLEMENTED":
+        if failed.made_here:
+            return SocketState.NOT_GRPC, words  # some other HTTP/2 server: its 404
         return SocketState.WRONG_SERVICE, shorten(failed.details, _QUOTED)
     if failed.code == "DEADLINE_EXCEEDED":
         return SocketState.HUNG, "it speaks HTTP/2 but did not answer the call in time"
     if failed.code == "UNAVAILABLE":
-        if connect_error(peer.address) is not None:
+        error = connect_error(peer.address)
+        if error is not None and error.errno == errno.ECONNREFUSED:  # not a full queue
             return SocketState.DEAD, f"it died during the call: {words}"
-        return SocketState.NOT_GRPC, f"it closed the connection during the call: {words}"
+    if failed.made_here and not failed.too_large:
+        return SocketState.UNKNOWN, f"it broke off during the call, or speaks no gRPC: {words}"
     # The method is there, so it is a plugin; what it answered is for the person.
     return SocketState.SERVING, words
 

@@ -195,6 +195,11 @@ def test_errors_of_the_peer(top):
             call(str(top / "e.sock"))
         assert len(caught.value.message) < 1000
     with (
+        serving(top / "u.sock", {METHOD: fail("UNAVAILABLE", "driver not ready")}),
+        pytest.raises(PeerError, match="answered C with UNAVAILABLE: driver not ready"),
+    ):
+        call(str(top / "u.sock"))
+    with (
         serving(top / "p.sock", {METHOD: fail("PERMISSION_DENIED", "go away")}),
         pytest.raises(DeniedError, match="go away"),
     ):

@@ -124,6 +124,7 @@ def test_sub_directories(top):
 
 STATES = [
     ({OPTIONS: fail("UNKNOWN", "boom")}, SocketState.SERVING, "UNKNOWN: boom"),
+    ({OPTIONS: fail("UNAVAILABLE", "driver not ready")}, SocketState.SERVING, "driver not ready"),
     ({OPTIONS: b"\xff"}, SocketState.SERVING, "cannot be decoded"),
     ({OPTIONS: b"x" * (30 << 20)}, SocketState.SERVING, "larger than max"),
     ({OPTIONS: slow(20)}, SocketState.HUNG, "did not answer the call"),
@@ -149,6 +150,24 @@ def preface(connection: socket.socket) -> None:
     connection.close()
 
 
+def frames(*sent: bytes):
+    """HTTP/2's greeting, then these."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(b"\0\0\0\4\0\0\0\0\0")
+        time.sleep(0.1)
+        for frame in sent:
+            connection.sendall(frame)
+
+    return talk
+
+
+def status(number: bytes) -> bytes:
+    """HEADERS that end stream 1, with `:status` alone."""
+    block = b"\0\7:status\3" + number
+    return len(block).to_bytes(3, "big") + b"\1\5\0\0\0\1" + block
+
+
 @pytest.mark.parametrize(
     ("talk", "state", "words"),
     [
@@ -158,14 +177,30 @@ def preface(connection: socket.socket) -> None:
             "HTTP/1.1",
         ),
         (lambda c: c.sendall(b"\x15\x03\x03\0\2\2\x28"), SocketState.NOT_GRPC, "\\x15\\x03"),
-        (lambda c: c.close(), SocketState.NOT_GRPC, "closed the connection"),
+        (lambda c: c.close(), SocketState.UNKNOWN, "closed the connection"),
         (lambda c: c.recv(100), SocketState.HUNG, "said nothing"),
         (lambda c: c.sendall(b"\0\0"), SocketState.HUNG, "nothing more"),
-        (preface, SocketState.NOT_GRPC, "closed the connection during the call"),
+        (preface, SocketState.UNKNOWN, "broke off during the call"),
+        (frames(b"\0\0\4\3\0\0\0\0\1\0\0\0\7"), SocketState.UNKNOWN, "error code 7"),
+        (frames(*[b"\0\x40\0\0\0\0\0\0\1" + b"x" * 16384] * 8), SocketState.UNKNOWN, "no gRPC"),
+        (frames(status(b"503")), SocketState.UNKNOWN, "503"),
+        (frames(status(b"404")), SocketState.NOT_GRPC, "404"),
     ],
-    ids=["http1", "tls", "closes", "silent", "half a frame", "breaks off"],
+    ids=[
+        "http1",
+        "tls",
+        "closes",
+        "silent",
+        "half a frame",
+        "breaks off",
+        "resets",
+        "no headers",
+        "a proxy without its plugin",
+        "a web server",
+    ],
 )
 def test_other_listeners(top, talk, state, words):
+    """NotGRPC is for what no plugin can say: one that hangs up may serve the kubelet alone."""
     with listening(top / "x.sock", talk):
         found = probe(top, timeout=1.0)["x.sock"]
     assert found.state is state
