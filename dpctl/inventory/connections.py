@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 from dpctl import names
@@ -52,10 +53,10 @@ class Connections:
         for key, service in self.services.items():
             self.keys_of.setdefault(service.resource, []).append(key)
         self._by_registry = self._registry_resources()
-        self._unnamed_connected = sum(
-            x.connected and k not in self.services for k, x in self.listener.items()
-        )
-        self._names_left = sum(not self._named_connected(n) for n in self.tracked)
+        self._unnamed_connected = [
+            x for k, x in self.listener.items() if x.connected and k not in self.services
+        ]
+        self._names_left = [n for n in self.tracked if not self._named_connected(n)]
         self._attributed = {self.candidates[k].endpoint for k in self.services}
 
     def endpoints(self, resource: str) -> tuple[tuple[str, ...], bool]:
@@ -125,13 +126,39 @@ class Connections:
             return Verdict(False, "the kubelet is connected to no socket of it")
         if not self._unnamed_connected:
             return Verdict(False, "the kubelet is connected to no socket of it")
-        if self._unnamed_connected == self._names_left:
+        if len(self._unnamed_connected) == len(self._names_left):
             text = "as many connected sockets without a name as tracked names left: it has one"
             return Verdict(True, text)
+        return self._shared_out(resource)
+
+    def _shared_out(self, resource: str) -> Verdict:
+        """By the Node, but each connected socket serves one name: first those whose devices the
+        Node confirms, then 0 of 0 devices, which a plugin that has died has, too."""
         verdict = self._connected_by_node(resource)
-        if verdict.value is None:
+        if not verdict.value:
             return verdict
-        return Verdict(verdict.value, verdict.evidence, True)
+        confirmed, empty = self._alive_by_node
+        sockets = len(self._unnamed_connected)
+        claims = len(confirmed) if resource in confirmed else len(confirmed) + len(empty)
+        if claims <= sockets:
+            return verdict
+        if resource in empty and len(confirmed) == sockets:
+            text = (
+                "the connected sockets without a name are as many as names whose devices the Node "
+                "confirms, and it has none"
+            )
+            return Verdict(False, text, True)
+        text = f"{claims} names look alive by the Node, and {sockets} connected sockets are left"
+        return Verdict(None, text, True)
+
+    @cached_property
+    def _alive_by_node(self) -> tuple[list[str], list[str]]:
+        """Names left that the Node shows to be connected: with devices, and 0 of 0."""
+        alive = [n for n in self._names_left if self._connected_by_node(n).value]
+        return (
+            [n for n in alive if self.registered[n]],
+            [n for n in alive if not self.registered[n]],
+        )
 
     def _named_connected(self, resource: str) -> bool:
         return any(self.candidates[k].connected for k in self.keys_of.get(resource, [])) or any(
@@ -180,7 +207,10 @@ class Connections:
     def _younger_socket(self, resource: str, than: float) -> str | None:
         """A socket file of the resource (or of nobody known) that is younger than kubelet.sock."""
         own = {self.candidates[k].endpoint for k in self.keys_of.get(resource, [])}
+        connected = {x.endpoint for x in self._unnamed_connected}
         for entry in socket_files(self.snap):
+            if self.facts.trusted and entry.name not in connected:
+                continue
             if entry.name not in self.candidates and not self.facts.trusted:
                 continue  # somebody spoke to it, and it is no live plugin
             if entry.name in self._attributed and entry.name not in own:

@@ -398,6 +398,43 @@ class TestWhichResource:
         assert row(snap).connected_inferred
         assert row(snap, other).state is ResourceState.GRACE
 
+    @pytest.mark.parametrize(
+        ("registered", "allocatable", "states"),
+        [
+            # The one socket is the one's whose devices the Node confirms.
+            ((4, 0, 0), "400", ("Ready", "Grace", "Grace")),
+            ((0, 2, 4), "004", ("Grace", "Grace", "Ready")),
+            # One of them has just died, or the kubelet has not noticed: which one?
+            ((4, 2, 0), "420", ("Unknown", "Unknown", "Unknown")),
+            ((0, 0), "00", ("Unknown", "Unknown")),
+        ],
+    )
+    def test_a_connected_socket_serves_one_name(
+        self, registered: tuple[int, ...], allocatable: str, states: tuple[str, ...]
+    ) -> None:
+        names = ("a.example/a", "b.example/b", "c.example/c")[: len(states)]
+        snap = live(
+            node=build.node(dict.fromkeys(names, "4"), dict(zip(names, allocatable, strict=True))),
+            checkpoint=build.checkpoint(
+                {name: FOUR[:n] for name, n in zip(names, registered, strict=True)}
+            ),
+            directory=build.directory(build.entry("dp.1", 20)),
+            sockets=build.table(build.listener("/dp/dp.1", 20), build.accepted("/dp/dp.1", 20)),
+        )
+        assert tuple(row(snap, name).state for name in names) == states
+
+    def test_only_a_connected_socket_speaks_for_zero_devices(self) -> None:
+        names = ("a.example/a", "b.example/b", "c.example/c")
+        snap = live(
+            node=build.node(dict.fromkeys(names, "4"), dict.fromkeys(names, "0")),
+            checkpoint=build.checkpoint(dict.fromkeys(names, ())),
+            directory=build.directory(
+                build.entry("dp.1", 20, age=2000.0), build.entry("dp.2", 21), build.entry("x", 22)
+            ),
+            sockets=build.table(build.listener("/dp/dp.1", 20), build.accepted("/dp/dp.1", 20)),
+        )
+        assert {r.state for r in resource_rows(snap)} == {ResourceState.GRACE}
+
     def test_an_unclaimed_listener_is_said_of_what_looks_abandoned(self) -> None:
         snap = live(
             node=build.node({R: "0", "b.example/x": "0"}),
