@@ -37,6 +37,7 @@ from dpctl.model import (
 from dpctl.model.node import minor_version
 from dpctl.sources import evidence as kept
 from dpctl.sources.evidence import Evidence
+from dpctl.sources.files import NoFileError
 
 # GetAllocatableResources could crash a kubelet of 1.21 (a pointer that was never set); its gate was
 # on by default from 1.23.
@@ -401,6 +402,8 @@ class Live:
         try:
             self.fields[name] = read()
         except DpctlError as error:
+            if isinstance(error, NoFileError):
+                self.fields.setdefault("unreadable", {})[source] = error.fails
             self.fail(source, where, error, time.monotonic() - started)
             return error
         self._note(SourceRow(source, where, "read", seconds=time.monotonic() - started))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # only `state` and `topology` read them
         KubeletPod,
         MemoryManagerState,
         PodResourcesState,
+        ReadFailure,
     )
 
 
@@ -126,6 +127,9 @@ class Snapshot(NamedTuple):
     dra_health: DraHealthState | None = None
     allocated_pods: PodResourcesState | None = None
     actuated_pods: PodResourcesState | None = None
+    unreadable: Mapping[str, ReadFailure | None] = MappingProxyType({})
+    """State file (its source) that is there and is none to be read, to how a kubelet's own read of
+    it fails; None: not known."""
     kubelet_pods: tuple[KubeletPod, ...] | None = None
     """What the Pods API said: finished pods too, static ones under the kubelet's UID."""
     pod_dirs: tuple[str, ...] | None = None

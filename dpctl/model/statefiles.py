@@ -26,6 +26,13 @@ class StateFault(NamedTuple):
     """Whether a kubelet refuses it, too: Go takes a key that stands twice, which dpctl does not."""
 
 
+class ReadFailure(NamedTuple):
+    """How a kubelet's own read of a file fails: `CALL PATH: WORDS`."""
+
+    call: str
+    words: str
+
+
 class StateChecksum(NamedTuple):
     """One number of a file, and what a kubelet computes that reads the file in this form."""
 

@@ -9,7 +9,7 @@ import os
 
 from dpctl.errors import DpctlError
 from dpctl.model import Checkpoint
-from dpctl.sources.files import Keep, read_with_stat
+from dpctl.sources.files import Keep, read_entry
 from dpctl.statefiles.device_checkpoint import parse_checkpoint
 
 NAME = "kubelet_internal_checkpoint"
@@ -31,7 +31,7 @@ def read_checkpoint(device_plugin_dir: str, *, keep: Keep | None = None) -> Chec
     path = checkpoint_path(device_plugin_dir)
     if not os.path.lexists(path) and os.path.lexists(os.path.join(device_plugin_dir, _KUBELET)):
         return Checkpoint((), {}, 0, 0, absent=True)
-    data, found = read_with_stat(path, _LARGEST)
+    data, found = read_entry(path, _LARGEST)
     if keep is not None:
         keep(data)
     try:

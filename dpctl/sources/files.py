@@ -13,6 +13,10 @@ from collections.abc import Callable
 
 from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dpctl.model.statefiles import ReadFailure
+
 Keep = Callable[[bytes], None]
 """Takes what a source read, as it came, for a bundle."""
 
@@ -20,6 +24,13 @@ _CHUNK = 1 << 20
 _DESCRIPTORS = "/proc/self/fd"
 _LABEL = "security.selinux"
 _LONGEST_LABEL = 256
+
+
+class NoFileError(BadDataError):
+    """Something is there, and it is no file that can be read as a whole."""
+
+    fails: ReadFailure | None = None
+    """How a program fails that opens and reads it all the same; None: that may come to anything."""
 
 
 def read_bounded(path: str, limit: int) -> bytes:
@@ -45,6 +56,32 @@ def read_with_stat(path: str, limit: int) -> tuple[bytes, os.stat_result]:
         raise file_error(e, path) from e
     finally:
         os.close(fd)
+
+
+def read_entry(path: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """`read_with_stat` of a file that another program reads as well. Raises NoFileError also for a
+    link in a circle, or to nowhere: that is something else than no file."""
+    try:
+        return read_with_stat(path, limit)
+    except (BadDataError, UnreachableError) as e:
+        if not os.path.lexists(path):
+            raise
+        error = NoFileError(e.message, e.hint)
+        error.fails = _read_failure(path)
+        raise error from e
+
+
+def _read_failure(path: str) -> ReadFailure | None:
+    from dpctl.model.statefiles import ReadFailure
+
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as e:
+        circle = ReadFailure("open", "too many levels of symbolic links")
+        return circle if e.errno == errno.ELOOP else None
+    if stat.S_ISDIR(mode):
+        return ReadFailure("read", "is a directory")
+    return ReadFailure("open", "no such device or address") if stat.S_ISSOCK(mode) else None
 
 
 def open_inert(path: str, *, dir_fd: int | None = None, follow: bool = True) -> int:

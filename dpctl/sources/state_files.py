@@ -18,7 +18,7 @@ from dpctl.model.statefiles import (
     MemoryManagerState,
     PodResourcesState,
 )
-from dpctl.sources.files import Keep, file_error, read_with_stat
+from dpctl.sources.files import Keep, file_error, read_entry
 
 # 1000 pods of ten containers are some 2 MB, and up to five checksums are computed over each byte.
 _LARGEST = 16 << 20
@@ -84,13 +84,13 @@ def read_state(kubelet_root: str, source: Source, *, keep: Keep | None = None) -
     """That file, with its mtime; where the root directory is there without it, a state that says
     so (`absent`). What is in it never makes this fail (`fault`).
 
-    Raises UnreachableError (no root directory), DeniedError, BadDataError (too large, no file).
+    Raises UnreachableError (no root directory), DeniedError, NoFileError (too large, no file).
     """
     file = STATE_FILES[source]
     path = state_path(kubelet_root, source)
     if not os.path.lexists(path) and os.path.isdir(kubelet_root):
         return file.absent
-    data, found = read_with_stat(path, _LARGEST)
+    data, found = read_entry(path, _LARGEST)
     if keep is not None:
         keep(data)
     return file.parse(data, found.st_mtime)

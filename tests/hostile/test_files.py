@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.fakes.node_tree import CONTROLS, RESOURCE, NodeTree, node, said
 from tests.hostile.test_apiserver import LAUGHS
+from tests.run import dpctl
 
 
 @pytest.fixture
@@ -50,6 +52,36 @@ def test_odd_shapes_in_sys_are_passed_over(tree: NodeTree) -> None:
     (tree.numa / "node0/hugepages").symlink_to("/proc/self/fd")
     for result in tree.ask("pods"):
         assert (result.code, RESOURCE in result.out) == (0, True)
+
+
+# What may stand in the place of a file, and what the kubelet makes of it there.
+SHAPES: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
+    "a directory": (Path.mkdir, "Refused", "Ignored", "is a directory"),
+    "a circle": (lambda p: p.symlink_to(p), "Refused", "Ignored", "in a circle"),
+    "a link to nowhere": (lambda p: p.symlink_to("/no/where"), "Unknown", "Unknown", "not exist"),
+    "a FIFO": (os.mkfifo, "Unknown", "Unknown", "is a FIFO"),
+    "zeros": (lambda p: os.truncate(p.open("w").name, 2 << 30), "Unknown", "Unknown", "larger"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_state_files_that_are_none(tree: NodeTree, shape: str) -> None:
+    make, refused, ignored, words = SHAPES[shape]
+    tree.checkpoint.unlink()
+    starting = {tree.checkpoint: ignored, tree.kubelet / "dra_health_state": ignored}
+    others = ("cpu_manager_state", "memory_manager_state", "dra_manager_state")
+    expected = {**starting, **{tree.kubelet / name: refused for name in others}}
+    for path in expected:
+        make(path)
+    arguments = ("state", "verify", "--kubelet-version", "v1.35.1", "-o", "json")
+    result = dpctl(*arguments, env=tree.env)
+    assert result.code == 1
+    rows = {row["file"]: row for row in json.loads(result.out)["items"]}
+    assert {row["file"]: row["verdict"] for row in rows.values() if row["verdict"] != "Absent"} == {
+        path.name: verdict for path, verdict in expected.items()
+    }
+    for path in expected:
+        assert words in rows[path.name]["reason"]
 
 
 CONFIGS: dict[str, bytes] = {

@@ -13,6 +13,7 @@ from dpctl.model.statefiles import (
     DraManagerState,
     PodResourcesState,
     StateChecksum,
+    StateFault,
 )
 
 DEVICES_SAY = (
@@ -26,13 +27,16 @@ _HEALTH_SAYS = "Failed to load health checkpoint, proceeding with empty cache"
 
 
 def check_devices(
-    checkpoint: Checkpoint | None, broken: str | None, reader: StateReader
+    checkpoint: Checkpoint | None, fault: StateFault | None, reader: StateReader
 ) -> Stopped | None:
-    """`broken`: why the file cannot be decoded."""
+    """`fault`: why the file cannot be read or decoded."""
     ignored = StateVerdict.IGNORED
     if checkpoint is None:
-        reason = f"{broken}; {_DEVICES_MEAN}"
-        return Stopped("decode", f'{DEVICES_SAY}" err="{UNTOLD}', reason, ignored)
+        if fault is None or not fault.certain:
+            words = fault.words if fault is not None else "not read"
+            return Stopped("decode", None, words, StateVerdict.UNKNOWN)
+        reason = f"{fault.words}; {_DEVICES_MEAN}"
+        return Stopped("decode", f'{DEVICES_SAY}" err="{fault.kubelet or UNTOLD}', reason, ignored)
     if not checkpoint.verified:
         number = StateChecksum(
             "", "Checksum", checkpoint.stored_checksum, checkpoint.computed_checksum
@@ -86,6 +90,8 @@ def check_dra(state: DraManagerState, reader: StateReader) -> Stopped | None:
 def check_health(state: DraHealthState) -> Stopped | None:
     if state.fault is None:
         return None
+    if not state.fault.certain:
+        return undecodable(state.fault)
     said = f'{_HEALTH_SAYS}" err="{state.fault.kubelet or UNTOLD}'
     reason = f"{state.fault.words}; the kubelet waits for its drivers to tell the health anew"
     return Stopped("decode", said, reason, StateVerdict.IGNORED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from dpctl.errors import ExitCode
 from dpctl.inventory.state import cpu, memory, others
@@ -10,7 +11,16 @@ from dpctl.inventory.state.loading import Stopped
 from dpctl.inventory.state.reader import NEWEST, StateReader
 from dpctl.inventory.state.rows import StateCheckRow, StateVerdict
 from dpctl.model import Snapshot, Source
-from dpctl.model.statefiles import StateChecksum, checksum_of
+from dpctl.model.statefiles import (
+    CpuManagerState,
+    DraHealthState,
+    DraManagerState,
+    MemoryManagerState,
+    PodResourcesState,
+    StateChecksum,
+    StateFault,
+    checksum_of,
+)
 
 FILES: Mapping[str, tuple[Source, ...]] = {
     "devices": (Source.CHECKPOINT,),
@@ -31,6 +41,15 @@ _FIELDS = {
     Source.DRA_HEALTH: "dra_health",
     Source.ALLOCATED_PODS: "allocated_pods",
     Source.ACTUATED_PODS: "actuated_pods",
+}
+# What a file is to the rules that could not even be read.
+_FAULTY: Mapping[Source, Any] = {
+    Source.CPU_STATE: CpuManagerState(None),
+    Source.MEMORY_STATE: MemoryManagerState(None),
+    Source.DRA_STATE: DraManagerState(None),
+    Source.DRA_HEALTH: DraHealthState(),
+    Source.ALLOCATED_PODS: PodResourcesState(),
+    Source.ACTUATED_PODS: PodResourcesState(),
 }
 # Behind "could not restore state from checkpoint: ERROR, please drain this node and delete".
 _DELETE = {
@@ -60,22 +79,24 @@ def state_of(snap: Snapshot, source: Source) -> object:
 def check_rows(
     snap: Snapshot, reader: StateReader, sources: Collection[Source]
 ) -> list[StateCheckRow]:
-    """One row per file that was read (or whose content is too bad to be)."""
+    """One row per file that was read, or is there and could not be."""
     found = [_check(snap, reader, source) for source in _FIELDS if source in sources]
     return [row for row in found if row is not None]
 
 
 def _check(snap: Snapshot, reader: StateReader, source: Source) -> StateCheckRow | None:
-    asked = snap.source(source)
     state = state_of(snap, source)
-    broken = asked.reason if asked is not None and asked.code == ExitCode.BAD_DATA else None
-    if state is None and not (source is Source.CHECKPOINT and broken):
-        return None
     row = _row(snap, reader, source, state)
+    fault = _unread(snap, source, row.path) if state is None else None
+    if state is None and fault is None:
+        return None
+    if fault is not None and source in _FAULTY:
+        # As one whose content is too bad: which kubelets look at all is told by the same rules.
+        snap = snap._replace(**{_FIELDS[source]: _FAULTY[source]._replace(fault=fault)})
     if getattr(state, "absent", False):
         reason = "there is no file: the kubelet begins without one and makes it"
         return row._replace(verdict=StateVerdict.ABSENT, reason=reason)
-    form, stopped, notes = _judge(snap, reader, source, broken)
+    form, stopped, notes = _judge(snap, reader, source, fault)
     newer = getattr(state, "unknown_keys", ())
     if newer:
         keys = ", ".join(newer)
@@ -85,13 +106,36 @@ def _check(snap: Snapshot, reader: StateReader, source: Source) -> StateCheckRow
     row = row._replace(form=form, notes=(*notes, *_other_half(state, reader)))
     if stopped is None:
         return row
+    untold = stopped.verdict is StateVerdict.UNKNOWN and fault is not None
     return row._replace(
         verdict=stopped.verdict,
         rule=stopped.rule,
-        says=_sentence(source, stopped, row.path),
+        says=None if untold else _sentence(source, stopped, row.path),
         reason=stopped.reason,
-        remedy=_remedy(source, stopped, row.path),
+        remedy=_way_to_tell(snap, source, row.path)
+        if untold
+        else _remedy(source, stopped, row.path),
     )
+
+
+def _unread(snap: Snapshot, source: Source, path: str) -> StateFault | None:
+    """Why a file that is there was not read; None: there is none, or nobody asked for it."""
+    asked = snap.source(source)
+    if asked is None or asked.code not in (ExitCode.BAD_DATA, ExitCode.DENIED):
+        return None
+    words = asked.reason or "it could not be read"
+    fails = snap.unreadable.get(source)
+    if fails is not None:
+        return StateFault(words, f"{fails.call} {path}: {fails.words}")
+    # A device checkpoint that is no JSON fails as a source.
+    decoded = source is Source.CHECKPOINT and source not in snap.unreadable
+    return StateFault(words, certain=decoded and asked.code == ExitCode.BAD_DATA)
+
+
+def _way_to_tell(snap: Snapshot, source: Source, path: str) -> str:
+    """What dpctl could not read may be in order: first it has to be seen."""
+    asked = snap.source(source)
+    return (asked.hint if asked is not None else None) or f"look at it: ls -lL {path}"
 
 
 def _row(snap: Snapshot, reader: StateReader, source: Source, state: object) -> StateCheckRow:
@@ -131,7 +175,7 @@ def _numbers(state: object) -> tuple[StateChecksum, ...]:
 
 
 def _judge(
-    snap: Snapshot, reader: StateReader, source: Source, broken: str | None
+    snap: Snapshot, reader: StateReader, source: Source, fault: StateFault | None
 ) -> tuple[str | None, Stopped | None, tuple[str, ...]]:
     """The form under which it is read, what stops the kubelet, and notes."""
     stopped: Stopped | None
@@ -151,7 +195,7 @@ def _judge(
         stopped, notes = memory.check_memory_content(blocks.content, reader, snap)
         return blocks.form, stopped or _lost(blocks.lost), notes
     if source is Source.CHECKPOINT:
-        return None, others.check_devices(snap.checkpoint, broken, reader), _devices_twice(snap)
+        return None, others.check_devices(snap.checkpoint, fault, reader), _devices_twice(snap)
     if source is Source.DRA_STATE and snap.dra_state is not None:
         return None, others.check_dra(snap.dra_state, reader), ()
     if source is Source.DRA_HEALTH and snap.dra_health is not None:

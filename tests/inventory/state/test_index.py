@@ -9,6 +9,7 @@ from dpctl.inventory.state.memory import load_memory_state
 from dpctl.inventory.state.others import check_devices, check_dra, check_pods
 from dpctl.inventory.state.reader import StateReader
 from dpctl.model import Checkpoint
+from dpctl.model.statefiles import StateFault
 from dpctl.statefiles.cpu_manager import parse_cpu_manager_state
 from dpctl.statefiles.device_checkpoint import parse_checkpoint
 from dpctl.statefiles.dra_manager import parse_dra_manager_state
@@ -32,10 +33,10 @@ def accepted(name: str, reader: StateReader) -> bool:
         return check_pods(parse_pod_resources_state(data), reader) is None
     checkpoint: Checkpoint | None
     try:
-        checkpoint, broken = parse_checkpoint(data), None
+        checkpoint, fault = parse_checkpoint(data), None
     except BadDataError as e:
-        checkpoint, broken = None, e.message
-    return check_devices(checkpoint, broken, reader) is None
+        checkpoint, fault = None, StateFault(e.message)
+    return check_devices(checkpoint, fault, reader) is None
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda c: c[0])

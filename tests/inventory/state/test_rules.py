@@ -8,15 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpctl.errors import ExitCode
 from dpctl.inventory.state.reader import StateReader, reader_for
 from dpctl.inventory.state.rows import StateCheckRow, StateVerdict
-from dpctl.inventory.state.verify import check_rows
+from dpctl.inventory.state.verify import FILES, check_rows
 from dpctl.model import Checkpoint, MemoryBlock, NumaNode, NumaTree, Snapshot, Source, SourceRow
 from dpctl.model.statefiles import (
     CpuAssignments,
     MemoryAssignments,
     MemoryTable,
     NumaMemory,
+    ReadFailure,
 )
 from dpctl.statefiles.cpu_manager import encode_cpu_manager_state, parse_cpu_manager_state
 from dpctl.statefiles.dra_health import parse_dra_health_state
@@ -486,3 +488,58 @@ def test_what_is_called_good_is_a_partition(default, held, minor):
     whole = 0 in default and not default & exclusive and default | exclusive == set(range(8))
     fresh = not default and not held
     assert (row.verdict == "Good") is (whole or fresh)
+
+
+# --- files that could not be read -----------------------------------------------------------------
+
+DIRECTORY = ReadFailure("read", "is a directory")
+FAILED = {
+    Source.CPU_STATE: WRAPPED.format("read /var/lib/kubelet/cpu_manager_state: is a directory"),
+    Source.DRA_STATE: "create ResourceClaim cache: GetOrCreate() on checkpoint state: failed to get"
+    " checkpoint dra_manager_state: read /var/lib/kubelet/dra_manager_state: is a directory",
+    Source.DRA_HEALTH: 'Failed to load health checkpoint, proceeding with empty cache" err="read'
+    " /var/lib/kubelet/dra_health_state: is a directory",
+    Source.CHECKPOINT: "Continue after failing to read checkpoint file. Device allocation info may"
+    ' NOT be up-to-date" err="read /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint: is'
+    " a directory",
+}
+EVERY = [source for sources in FILES.values() for source in sources]
+
+
+def unread(source: Source, code: ExitCode, **fields: Any) -> list[StateCheckRow]:
+    sources = (SourceRow(source, "file", "failed", "WHY", "LOOK", code),)
+    return check_rows(Snapshot(0.0, sources, **fields), reader(), [source])
+
+
+@pytest.mark.parametrize("source", EVERY)
+def test_a_file_that_no_program_can_read(source):
+    (row,) = unread(source, ExitCode.BAD_DATA, unreadable={source: DIRECTORY})
+    starts = source in (Source.CHECKPOINT, Source.DRA_HEALTH)
+    assert row.verdict == (StateVerdict.IGNORED if starts else StateVerdict.REFUSED)
+    assert row.says == FAILED.get(source, row.says)
+    assert row.says is not None
+    assert f"read {row.path}: is a directory" in row.says
+    assert "WHY" in row.reason
+
+
+@pytest.mark.parametrize("source", EVERY)
+@pytest.mark.parametrize(
+    ("code", "unreadable"), [(ExitCode.BAD_DATA, True), (ExitCode.DENIED, False)]
+)
+def test_a_file_that_dpctl_did_not_read(source, code, unreadable):
+    (row,) = unread(source, code, unreadable={source: None} if unreadable else {})
+    assert (row.verdict, row.says, row.reason) == (StateVerdict.UNKNOWN, None, "WHY")
+    assert row.remedy == "LOOK"
+
+
+@pytest.mark.parametrize("source", EVERY)
+def test_a_directory_that_is_not_there_has_no_files(source):
+    assert unread(source, ExitCode.UNREACHABLE) == []
+
+
+def test_a_file_that_this_kubelet_does_not_read():
+    source = Source.ALLOCATED_PODS
+    sources = (SourceRow(source, "file", "failed", "WHY", "LOOK", ExitCode.BAD_DATA),)
+    snap = Snapshot(0.0, sources, unreadable={source: None})
+    (row,) = check_rows(snap, reader(30), [source])
+    assert row.verdict == StateVerdict.UNREAD
