@@ -80,3 +80,48 @@ def test_an_impatient_person_is_interrupted_once(monkeypatch: pytest.MonkeyPatch
         time.sleep(0.1)  # a further one would be raised here
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+ENDING = """
+import atexit, sys, time
+from dpctl import interruption
+def end():
+    print("ending", flush=True)
+    time.sleep({seconds})
+    print("ended", flush=True)
+def run():
+    interruption.install()
+    atexit.register(end)
+    print("running", flush=True)
+    time.sleep({running})
+try:
+    run()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(
+    ("running", "seconds", "code", "ended"),
+    [(60, 0.3, 130, True), (60, 60, 130, False), (0, 0.3, 0, True), (0, 60, 130, False)],
+    ids=["again", "again, and the end hangs", "at the end", "at an end that hangs"],
+)
+def test_ctrl_c_at_the_end(running: float, seconds: float, code: int, ended: bool) -> None:
+    """It ends nothing that ends by itself, and whatever hangs."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDING.format(running=running, seconds=seconds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    if running:
+        os.kill(process.pid, signal.SIGINT)
+    assert process.stdout.readline() == "ending\n"
+    for _ in range(3):
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(0.02)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (code, "ended\n" if ended else "", "")
