@@ -63,8 +63,7 @@ class Child(Generic[T]):
             os.close(self._read)
             self._read = -1
         if self._pid > 0:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
+            end_tree(self._pid)
             self._reap()
 
     def _reap(self) -> None:
@@ -72,6 +71,19 @@ class Child(Generic[T]):
             with suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
             self._pid = -1
+
+
+def end_tree(pid: int) -> None:
+    """End a process that this one started, and what it has started in its turn."""
+    found = [pid]
+    for one in found:
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{task}/children", encoding="ascii") as listed:
+                    found += map(int, listed.read().split())
+    for one in found:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(one, signal.SIGKILL)
 
 
 def _work(function: Callable[[], T], write: int) -> None:

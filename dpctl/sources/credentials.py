@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import logging
 import os
+import selectors
 import stat
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from dpctl.child import end_tree
 from dpctl.env import Env
 from dpctl.env.reading import CONSTRUCTOR_ERRORS, resolve_inside
 from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
-from dpctl.sources.files import kind_in_words
+from dpctl.sources.files import kind_in_words, size_in_words
 from dpctl.text import shorten
 
 _T = TypeVar("_T")
@@ -34,6 +37,8 @@ _PATHS = (
 )
 # Seconds for a credential plugin, which may open a browser and wait for a person.
 _PLUGIN_TIMEOUT = 60.0
+# A credential is some KiB.
+_MOST_OUTPUT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +147,12 @@ def _load_in_cluster(configuration: Any) -> None:
 def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Mapping[str, Any]:
     """Fills `configuration`; returns the fields of the user in force."""
     import yaml
-    from kubernetes.config import ConfigException, kube_config
+    from kubernetes.config import ConfigException, exec_provider, kube_config
 
     library: Any = kube_config  # untyped
+    # It runs plugins with no bound on what they print, and cannot end them.
+    runner: Any = exec_provider
+    runner.subprocess = _Processes
     heard: list[str] = []
     try:
         with _quiet_root_log(heard):
@@ -232,9 +240,51 @@ def _check_named_files(merged: Any, context: Mapping[str, Any], where: str) -> N
                     raise _no_file(f"{where}: {key} {path}", mode)
 
 
+class _Plugin(subprocess.Popen[str]):
+    """A credential plugin."""
+
+    running: ClassVar[set[_Plugin]] = set()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.running.add(self)
+
+    def communicate(self, *_: object, **__: object) -> tuple[str, str]:
+        said: dict[Any, bytes] = {stream: b"" for stream in (self.stdout, self.stderr) if stream}
+        with selectors.DefaultSelector() as waiting:
+            for stream in said:
+                waiting.register(stream, selectors.EVENT_READ)
+            while waiting.get_map():
+                for key, _events in waiting.select():
+                    chunk = os.read(key.fd, 1 << 16)
+                    said[key.fileobj] += chunk
+                    if not chunk:
+                        waiting.unregister(key.fileobj)
+                if sum(map(len, said.values())) > _MOST_OUTPUT:
+                    self.end()
+                    raise BadDataError(f"it printed more than {size_in_words(_MOST_OUTPUT)}")
+        for stream in said:
+            stream.close()
+        self.wait()
+        self.running.discard(self)
+        out, err = (said.get(s, b"").decode(errors="replace") for s in (self.stdout, self.stderr))
+        return out, err
+
+    def end(self) -> None:
+        self.running.discard(self)
+        end_tree(self.pid)
+        self.wait()
+
+
+class _Processes:
+    """What the library uses of `subprocess`."""
+
+    PIPE = subprocess.PIPE
+    Popen = _Plugin
+
+
 def _in_time(call: Callable[[], _T], where: str) -> _T:
-    """What `call` gives, which may run a credential plugin. One that does not end is left behind,
-    and ends with its pipes at the latest."""
+    """What `call` gives, which may run a credential plugin. One that does not end is ended."""
     given: list[_T] = []
     failed: list[BaseException] = []
 
@@ -246,14 +296,21 @@ def _in_time(call: Callable[[], _T], where: str) -> _T:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(_PLUGIN_TIMEOUT)
-    if failed:
-        raise failed[0]
-    if not given:
+    try:
+        thread.join(_PLUGIN_TIMEOUT)
+    finally:  # after Ctrl-C, too
+        late = thread.is_alive()
+        if late:
+            for plugin in tuple(_Plugin.running):
+                plugin.end()
+            thread.join(1)  # the library says of it what nobody needs, while that is not printed
+    if late:
         raise UnreachableError(
             f"{where}: its credentials did not come within {_PLUGIN_TIMEOUT:g} s",
             "run its credential plugin by hand (users[].user.exec in the kubeconfig), or log in",
         )
+    if failed:
+        raise failed[0]
     return given[0]
 
 

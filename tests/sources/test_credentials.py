@@ -339,6 +339,41 @@ def test_a_credential_plugin_that_does_not_end(
     assert "plugin" in (e.value.hint or "")
 
 
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_credential_plugin_that_is_given_up_is_ended(
+    tmp_path: Path,
+    server: fake.Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 1.0)
+    pids = tmp_path / "pids"
+    body = f"sleep 300 & echo $$ $! >{pids}; wait"
+    path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, body))
+    with pytest.raises(UnreachableError):
+        connect(env_for(path))
+    assert [is_running(int(pid)) for pid in pids.read_text().split()] == [False, False]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_credential_plugin_that_prints_without_end(
+    tmp_path: Path, server: fake.Server, monkeypatch: pytest.MonkeyPatch, stream: int
+) -> None:
+    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 3.0)
+    body = f"echo $$ >{tmp_path}/pid; yes >&{stream}"
+    path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, body))
+    with pytest.raises(DeniedError, match="it printed more than 1 MiB"):
+        connect(env_for(path))
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
 def test_reading_loads_no_models_and_writes_no_file(tmp_path: Path, server: fake.Server) -> None:
     """Touching a model of the kubernetes package costs 650 ms more."""
     server.answer(NODE_PATH, fake.json_reply(NODE))
