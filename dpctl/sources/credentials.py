@@ -8,6 +8,7 @@ answers belong to `connection` and `apiserver`.
 
 from __future__ import annotations
 
+import binascii
 import logging
 import os
 import selectors
@@ -22,8 +23,10 @@ from typing import Any, ClassVar, TypeVar
 from dpctl.child import end_tree
 from dpctl.env import Env
 from dpctl.env.reading import CONSTRUCTOR_ERRORS, resolve_inside
-from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
-from dpctl.sources.files import kind_in_words, size_in_words
+from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError, UsageError
+from dpctl.sources.files import kind_in_words, read_bounded, size_in_words
+from dpctl.sources.json_fields import Field
+from dpctl.sources.yaml_document import parse_document
 from dpctl.text import shorten
 
 _T = TypeVar("_T")
@@ -35,6 +38,20 @@ _PATHS = (
     ("clusters", "cluster", ("certificate-authority",)),
     ("users", "user", ("client-certificate", "client-key", "tokenFile")),
 )
+# Members of a kubeconfig that are text.
+_SHAPE = (
+    ("clusters", "cluster", ("server", "certificate-authority", "certificate-authority-data")),
+    ("contexts", "context", ("cluster", "user")),
+    (
+        "users",
+        "user",
+        (
+            *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
+            *("token", "tokenFile", "username", "password"),
+        ),
+    ),
+)
+_LARGEST = 16 << 20
 # Seconds for a credential plugin, which may open a browser and wait for a person.
 _PLUGIN_TIMEOUT = 60.0
 # A credential is some KiB.
@@ -168,8 +185,9 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
             _check_named_files(merged, loader.current_context, where)
             _in_time(lambda: loader.load_and_set(configuration), where)
     except ConfigException as e:
+        said = _misshapen(path) or str(e)
         raise BadDataError(
-            f"{where}: {shorten(str(e), 300)}", "try the same with kubectl --kubeconfig"
+            f"{where}: {shorten(said, 300)}", "try the same with kubectl --kubeconfig"
         ) from e
     except OSError as e:
         raise _unreadable(str(e.filename or path), e, where) from e
@@ -179,10 +197,12 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
             "try the same with kubectl --kubeconfig",
         ) from e
     except (RecursionError, *CONSTRUCTOR_ERRORS) as e:
-        # The loader walks the document without checking types.
-        message = f"{type(e).__name__}: {shorten(str(e), 200)}"
+        # The loader walks the document without checking types, and says what Python says.
+        said = _misshapen(path) or "something in it is of another type than it has to be"
+        if isinstance(e, binascii.Error):
+            said = "a certificate or key in it is not base64"
         raise BadDataError(
-            f"{where} is not a usable kubeconfig ({message})",
+            f"{where} is not a usable kubeconfig: {shorten(said, 300)}",
             "try the same with kubectl --kubeconfig",
         ) from e
     nothing = "BearerToken" not in configuration.api_key and not configuration.cert_file
@@ -193,6 +213,35 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
             "run the plugin by hand (users[].user.exec in the kubeconfig), or log in again",
         )
     return user
+
+
+def _misshapen(path: str) -> str | None:
+    """What is of the wrong type in these kubeconfigs; None: nothing that is known."""
+    try:
+        for part in filter(None, path.split(os.pathsep)):
+            name = os.path.expanduser(part)
+            if os.path.exists(name):
+                _check_shape(Field(parse_document(read_bounded(name, _LARGEST), part), part))
+    except DpctlError as e:
+        return e.message
+    return None
+
+
+def _check_shape(document: Field) -> None:
+    document.members()
+    root = Field(document.value, "")
+    root.at("current-context").text()
+    for section, member, texts in _SHAPE:
+        for entry in root.at(section).items():
+            entry.at("name").text()
+            for key in texts:
+                entry.at(member, key).text()
+    for user in root.at("users").items():
+        plugin = user.at("user", "exec")
+        plugin.at("command").text()
+        plugin.at("args").texts()
+        for variable in plugin.at("env").items():
+            variable.at("value").text()
 
 
 def _context(env: Env, merged: Any, where: str) -> str | None:

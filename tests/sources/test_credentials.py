@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -233,10 +234,16 @@ def test_several_files_are_merged(tmp_path: Path, server: fake.Server) -> None:
         "",
         "[]",
         "7",
+        "root:x:0:0:root",
         "a: [",
         "\0",
         "clusters: 5",
         "current-context: x",
+        "current-context: [x]\ncontexts: [{name: here, context: {cluster: c}}]",
+        "current-context: here\ncontexts: {here: {cluster: c}}",
+        "current-context: here\ncontexts: [{name: here, context: [c]}]",
+        "current-context: here\ncontexts: [{name: here, context: {cluster: c}}]\n"
+        "clusters: [{name: c, cluster: [x]}]",
         "current-context: here\ncontexts: [{name: here}]",
         "current-context: here\ncontexts: [{name: here, context: {cluster: c}}]\n"
         "clusters: [{name: c, cluster: {server: 7}}]",
@@ -255,6 +262,27 @@ def test_a_broken_kubeconfig_is_bad_data(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadDataError) as e:
         connect(env_for(str(path)))
     assert str(path) in e.value.message
+    assert not re.search("Error|'str'|'int'|indices|object at|iterable", e.value.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("root:x:0:0:root", "/k is text, not an object"),
+        ("clusters: 5", "clusters is a number, not a list"),
+        ("contexts: [{name: here, context: [c]}]", "contexts[0].context is a list, not an object"),
+        (
+            "users: [{name: u, user: {token: {}}}]\ncurrent-context: [7]",
+            "current-context is a list",
+        ),
+    ],
+)
+def test_a_kubeconfig_of_another_shape_is_told_where(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "k"
+    path.write_text(text)
+    with pytest.raises(BadDataError) as e:
+        connect(env_for(str(path)))
+    assert words in e.value.message
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="drops its rights, which takes root")
