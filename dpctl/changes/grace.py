@@ -7,7 +7,7 @@ the last write of the Node's status must do: it wrote that when it noticed (allo
 
 from __future__ import annotations
 
-from dpctl.inventory.resources import status_period
+from dpctl.inventory.ages import status_period
 from dpctl.inventory.sockets import KUBELET_SOCKET
 from dpctl.model import Snapshot
 from dpctl.quantity import count

@@ -12,8 +12,9 @@ from dpctl import names
 from dpctl.changes.evidence import Evidence, evidence_of
 from dpctl.changes.grace import time_left, told_by, words_left
 from dpctl.errors import BadDataError
+from dpctl.inventory.ages import status_period
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.resources import requests, resource_rows, status_period
+from dpctl.inventory.resources import requests, resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import Node, Snapshot, Source
 from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict

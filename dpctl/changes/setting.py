@@ -10,9 +10,10 @@ from dpctl import names
 from dpctl.changes.evidence import Evidence, evidence_of
 from dpctl.changes.removal import NATIVE, notes_of, summary, waiting_pods
 from dpctl.errors import BadDataError, UsageError
+from dpctl.inventory.ages import status_period
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.resources import requests, resource_rows, status_period
+from dpctl.inventory.resources import requests, resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict

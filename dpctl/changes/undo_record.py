@@ -11,8 +11,9 @@ from dpctl.changes.evidence import Evidence, evidence_of
 from dpctl.changes.removal import NATIVE, notes_of, summary, waiting_pods
 from dpctl.changes.setting import KUBELETS_MANAGER, is_kubelets
 from dpctl.errors import BadDataError
+from dpctl.inventory.ages import status_period
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.resources import requests, resource_rows, status_period
+from dpctl.inventory.resources import requests, resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import (

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dpctl.inventory.connections import Connections
 from dpctl.inventory.holders import Key, holders, is_active
 from dpctl.inventory.pods import Pods
+from dpctl.inventory.registered import has_none_left
 from dpctl.inventory.rows import DeviceRow, DeviceState, GroupRow, Holder
 from dpctl.model import HealthWord, Snapshot, Source
 from dpctl.quantity import count
@@ -23,6 +24,7 @@ class Devices:
         self.connections = Connections(snap)
         self.holders: dict[Key, tuple[Holder, ...]] = holders(snap, self.pods)
         self._connected: dict[str, bool | None] = {}
+        self._registered: dict[str, frozenset[str]] = {}
         self._lost_ids: dict[str, frozenset[str]] = {}
         self.offered: dict[str, set[str]] = self.connections.offered
         """IDs that GetAllocatableResources offers, by resource."""
@@ -103,8 +105,15 @@ class Devices:
 
     def healthy(self, resource: str) -> frozenset[str]:
         """IDs that the kubelet has registered while connected; else none."""
-        ids = self.connections.registered.get(resource, frozenset())
-        return ids if self.connected(resource) else frozenset()
+        return self.registered(resource) if self.connected(resource) else frozenset()
+
+    def registered(self, resource: str) -> frozenset[str]:
+        """The same whether connected or not: of a plugin that is gone, those that it had."""
+        if resource not in self._registered:
+            none = self.connected(resource) and has_none_left(self.snap, resource, self.offered)
+            ids = self.connections.registered.get(resource, frozenset())
+            self._registered[resource] = frozenset() if none else ids
+        return self._registered[resource]
 
     def lost(self, resource: str) -> frozenset[str]:
         """IDs held by active pods and not among the healthy."""

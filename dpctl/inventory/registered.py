@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dpctl.inventory.ages import is_node_newer
 from dpctl.model import Snapshot
 from dpctl.quantity import count
 
@@ -39,15 +40,38 @@ def registered(snap: Snapshot, offers: Mapping[str, set[str]]) -> dict[str, froz
     return found
 
 
-def is_behind(snap: Snapshot, healthy: Mapping[str, frozenset[str]], resource: str) -> bool:
-    """Whether the file lacks the kubelet's last word on a resource. `healthy`: see `registered`."""
-    written = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
-    return resource in healthy and (written is None or healthy[resource] != set(written))
+def has_none_left(snap: Snapshot, resource: str, offers: Mapping[str, set[str]]) -> bool:
+    """Whether no device of a connected plugin is healthy, whatever the file has: the kubelet offers
+    none and the Node has 0.
+
+    A plugin whose devices all have an empty topology looks the same from its first list until the
+    kubelet next counts for its Node, so the Node must be newer than the file; until then the file
+    is believed, as by the state Mismatch. (An older Node that shows just as many as are offered,
+    and not 0, would be a rare chance: `_agreed` does not ask.) Of a plugin that is gone the file
+    stays the last word.
+    """
+    checkpoint = snap.checkpoint
+    if checkpoint is None or not checkpoint.verified or checkpoint.absent:
+        return False
+    if snap.allocatable is None or offers.get(resource):
+        return False
+    return allocatable(snap, resource) == 0 and is_node_newer(snap)
+
+
+def is_behind(snap: Snapshot, resource: str, healthy: frozenset[str]) -> bool:
+    """Whether the file lacks the kubelet's last word on a resource, which is `healthy`."""
+    return snap.checkpoint is not None and healthy != set(
+        snap.checkpoint.registered.get(resource, ())
+    )
+
+
+def allocatable(snap: Snapshot, resource: str) -> int | None:
+    """The Node's number; None: it has none, or was not read."""
+    return count(snap.node.allocatable.get(resource)) if snap.node is not None else None
 
 
 def _agreed(
     snap: Snapshot, resource: str, written: frozenset[str], offers: set[str]
 ) -> frozenset[str]:
     """Both, since each may lack some; but what the Node confirms by its number is the newest."""
-    confirmed = count(snap.node.allocatable.get(resource)) if snap.node is not None else None
-    return frozenset(offers) if confirmed == len(offers) else written | offers
+    return frozenset(offers) if allocatable(snap, resource) == len(offers) else written | offers

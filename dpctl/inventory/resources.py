@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dpctl import names
+from dpctl.inventory.ages import checkpoint_age, status_period
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.registered import is_behind
 from dpctl.inventory.requests import effective_request, requested_names
 from dpctl.inventory.rows import ResourceRow, ResourceState
-from dpctl.inventory.states import STATUS_PERIOD, Decision, Facts, decide
+from dpctl.inventory.states import Decision, Facts, decide
 from dpctl.model import Snapshot, Source
 from dpctl.text import natural_key
 
@@ -81,11 +82,6 @@ def decide_resource(
 ) -> Decision:
     """The state of one resource, with its evidence. `asked`: see `requests`."""
     connections = joined.connections
-    age = None
-    if snap.checkpoint and snap.checkpoint.modified is not None and snap.collected_at is not None:
-        age = snap.collected_at - snap.checkpoint.modified
-        if age < -STATUS_PERIOD:
-            age = None  # from the future: one of the two clocks is wrong
     used: bool | None = resource in joined.held or asked.get(resource, 0) > 0
     if not used and snap.pods is None:
         used = None
@@ -100,9 +96,9 @@ def decide_resource(
             served=connections.served(resource),
             tracked=is_tracked(snap, joined, resource),
             untold="checkpoint not read" if snap.checkpoint is None else "checkpoint damaged",
-            healthy=len(connections.registered.get(resource, ())),
-            behind=is_behind(snap, connections.registered, resource),
-            checkpoint_age=age,
+            healthy=len(joined.registered(resource)),
+            behind=is_behind(snap, resource, joined.registered(resource)),
+            checkpoint_age=checkpoint_age(snap),
             status_period=status_period(snap),
             used_by_pods=used,
             device_class=device_class,
@@ -130,23 +126,6 @@ def requests(snap: Snapshot) -> dict[str, int]:
     return total
 
 
-def status_period(snap: Snapshot) -> float:
-    """Seconds between two looks of the kubelet at its Node, jitter included."""
-    text = (snap.kubelet_config or {}).get("nodeStatusUpdateFrequency")
-    seconds = _go_seconds(text) if isinstance(text, str) else None
-    return seconds * 1.04 if seconds else STATUS_PERIOD
-
-
-def _go_seconds(text: str) -> float | None:
-    """Go's duration text (`10s`, `1m30s`, `500ms`) in seconds; None for anything else."""
-    import re
-
-    parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s)", text)
-    if not parts or "".join(n + u for n, u in parts) != text:
-        return None
-    return sum(float(n) * {"h": 3600, "m": 60, "s": 1, "ms": 0.001}[u] for n, u in parts)
-
-
 def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -> tuple[str, ...]:
     notes: list[str] = []
     if decision.state in (ResourceState.STALE, ResourceState.GHOST, ResourceState.UNKNOWN):
@@ -164,7 +143,7 @@ def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -
     if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):
         notes.append(f"capacity was last written by {', '.join(owners)}")
     offered, healthy = len(joined.offered.get(resource, ())), len(joined.healthy(resource))
-    if is_behind(snap, joined.connections.registered, resource):
+    if is_behind(snap, resource, joined.registered(resource)):
         notes.append("checkpoint lacks the kubelet's last change")
     if snap.allocatable is not None and joined.connected(resource) and offered != healthy:
         notes.append(f"GetAllocatableResources offers {offered} of the {healthy} healthy devices")

@@ -14,9 +14,6 @@ from dpctl.inventory.rows import ResourceState
 from dpctl.model import Node, Source
 from dpctl.quantity import count
 
-# The kubelet computes its status every 10 s, with up to 4 % of jitter (kubelet-facts §4.3).
-STATUS_PERIOD = 10.4
-
 
 class Facts(NamedTuple):
     """What the rows look at, for one resource. None: not known."""

@@ -54,12 +54,12 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
     if snap.directory is None or snap.directory.entry("kubelet.sock") is None:
         return None, "no kubelet here yet (there is no kubelet.sock)"
     verdict = joined.connections.connected(resource)
-    registered = joined.connections.registered
     if snap.checkpoint is not None and not snap.checkpoint.absent:
-        known = len(registered.get(resource, ()))
+        known = len(joined.registered(resource))
+        tracked = resource in joined.connections.registered
         # Of a plugin that is gone the number says nothing.
-        if known < wanted and (resource not in registered or verdict.value is not False):
-            first = "no plugin has registered it, " if resource not in registered else ""
+        if known < wanted and (not tracked or verdict.value is not False):
+            first = "" if tracked else "no plugin has registered it, "
             return known, f"{first}by the kubelet's checkpoint"
     if verdict.value is None and snap.pod_resources is not None and snap.allocatable is not None:
         # Without a table to trust: what the kubelet itself offers right now.

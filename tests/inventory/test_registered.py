@@ -21,7 +21,7 @@ IDS = ("gpu-0", "gpu-1", "gpu-2")
 def snapshot(
     written: dict[str, tuple[str, ...]],
     offers: tuple[str, ...] | None,
-    node: tuple[str, str] = ("3", "3"),
+    numbers: tuple[str, str] = ("3", "3"),
     **fields: object,
 ) -> Snapshot:
     """One connected plugin: what the file has, what the kubelet says, capacity and allocatable."""
@@ -29,7 +29,7 @@ def snapshot(
     base: dict[str, object] = {
         "collected_at": NOW,
         "sources": (),
-        "node": build.node({R: node[0]}, {R: node[1]}),
+        "node": build.node({R: numbers[0]}, {R: numbers[1]}),
         "checkpoint": build.checkpoint(written),
         "directory": build.directory(build.entry("gpu.sock", 20)),
         "sockets": build.table(
@@ -80,6 +80,33 @@ def test_the_node_decides_when_the_file_has_more() -> None:
     """A device fell ill, and the write that said so was overtaken."""
     found = row(snapshot({R: IDS}, IDS[:2], ("3", "2")))
     assert (found.state, found.healthy, found.total) == ("Degraded", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("age", "heartbeat", "healthy"),
+    [
+        (100.0, None, 0),
+        (15.0, NOW - 300, 3),  # an empty topology, and the Node has not caught up yet
+        (15.0, NOW - 3, 0),
+    ],
+)
+def test_the_node_confirms_that_all_are_ill(
+    age: float, heartbeat: float | None, healthy: int
+) -> None:
+    """The last write was overtaken, and a resource that offers nothing is not even named."""
+    node = build.node({R: "3"}, {R: "0"})._replace(heartbeat=heartbeat)
+    snap = snapshot({R: IDS}, (), node=node, checkpoint=build.checkpoint({R: IDS}, age=age))
+    found = row(snap)
+    assert (found.healthy, found.total, found.free) == (healthy, 3, healthy)
+    assert (found.state == "Degraded") is (healthy == 0)
+    assert {d.health for d in Devices(snap).rows()} == {"Healthy" if healthy else "Unhealthy"}
+
+
+def test_of_a_plugin_that_is_gone_the_file_is_the_last_word() -> None:
+    found = row(snapshot({R: IDS}, (), ("3", "0"), sockets=build.table()))
+    assert (found.state, found.healthy) == ("Grace", 0)
+    assert "RegisteredDevices has 3" in found.evidence
+    assert found.notes == ()
 
 
 def test_without_the_kubelets_word_the_file_counts() -> None:
