@@ -116,10 +116,12 @@ class Devices:
         return self._registered[resource]
 
     def lost(self, resource: str) -> frozenset[str]:
-        """IDs held by active pods and not among the healthy."""
+        """IDs held by active pods, or in a checkpoint that is behind, and not among the healthy."""
         if resource not in self._lost_ids:
             held = self.allocated(resource) or frozenset()
-            self._lost_ids[resource] = held - self.healthy(resource)
+            written = self.snap.checkpoint.registered if self.snap.checkpoint else {}
+            known = held.union(written.get(resource, ()))
+            self._lost_ids[resource] = known - self.healthy(resource)
         return self._lost_ids[resource]
 
     def allocated(self, resource: str) -> frozenset[str] | None:

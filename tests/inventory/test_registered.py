@@ -82,6 +82,27 @@ def test_the_node_decides_when_the_file_has_more() -> None:
     assert (found.state, found.healthy, found.total) == ("Degraded", 2, 3)
 
 
+@pytest.mark.parametrize("offers", [(), IDS[:2]])
+def test_who_is_ill_by_an_old_file_is_counted_once(offers: tuple[str, ...]) -> None:
+    """Under its name, and not once more among those that nobody names."""
+    joined = Devices(snapshot({R: IDS}, offers, ("4", str(len(offers)))))
+    assert [(d.device, d.count, d.health) for d in joined.rows()] == [
+        *((i, 1, "Healthy" if i in offers else "Unhealthy") for i in IDS),
+        (None, 1, "Unhealthy"),
+    ]
+
+
+def test_who_is_ill_is_left_open_where_the_numbers_do_not_say() -> None:
+    """One is ill, and the file has two that are not offered."""
+    joined = Devices(snapshot({R: IDS}, IDS[:1], ("2", "1")))
+    assert {d.device: (d.health, d.state) for d in joined.rows()} == {
+        "gpu-0": ("Healthy", "Free"),
+        "gpu-1": (None, "Unknown"),
+        "gpu-2": (None, "Unknown"),
+        None: ("Unhealthy", "Unhealthy"),
+    }
+
+
 @pytest.mark.parametrize(
     ("age", "heartbeat", "healthy"),
     [
