@@ -29,6 +29,8 @@ _SERVED = {
 _PATIENCE = 3.0
 """Status periods for which a thing that passes by itself may last: no evidence (a kubelet that is
 being restarted), a Node that has not caught up."""
+_OUTAGE = 30.0
+"""Seconds that a kubelet may be away, whatever its status period: a restart by hand takes some."""
 _TELL = 30.0
 
 
@@ -72,6 +74,9 @@ class _Wait:
         self.plan_now = plan_now
         self.plan = first
         self.names = waits(first)
+        self.owners = {row.resource: row.owners for row in first.rows}
+        self.local = first.boot_id is not None
+        """Everything that tells was there at first."""
         self.clock = clock
         self.tell = tell
         self.end = clock.now() + timeout
@@ -106,7 +111,7 @@ class _Wait:
         it the key is to go soon after the kubelet lets go.
         """
         soon = min(max(self.plan.period / 4, 0.1), 5.0)
-        left = min((row.time_left for row in open_ if row.time_left is not None), default=0.0)
+        left = min((row.time_left for row in open_ if row.time_left is not None), default=10.0)
         return min(max(left / 10, soon), 20.0)
 
     def _settled(self, row: PlanRow) -> bool:
@@ -121,7 +126,9 @@ class _Wait:
             )
         if row.verdict is Verdict.WAIT:
             noticed = (count(row.allocatable) or 0) == 0
-            if not noticed and self._lasts(row, "unnoticed"):
+            if noticed:
+                self._forget(row)
+            elif self._lasts(row, "unnoticed"):
                 raise NotAppliedError(
                     f"{row.resource}: the kubelet has not noticed that its plugin is gone"
                     f" (allocatable still {row.allocatable} after two status periods), and will"
@@ -129,15 +136,23 @@ class _Wait:
                     "restart the kubelet, then run again with --wait",
                 )
             return False
+        if row.state == ResourceState.FOREIGN and row.owners != self.owners.get(row.resource):
+            raise NotAppliedError(
+                f"{row.resource}: it belongs to {', '.join(row.owners or ())} by now, so nothing"
+                " was removed",
+                f"dpctl node remove {row.resource} takes it all the same",
+            )
         zero = count(row.capacity or "0") == 0 and count(row.allocatable or "0") == 0
         if row.state in (ResourceState.GHOST, ResourceState.UNKNOWN) or not zero:
+            if row.state == ResourceState.UNKNOWN:
+                self._say_unknown(row)
             if not self._lasts(row, row.state):
                 return False
             if row.state == ResourceState.UNKNOWN:
                 raise NotAppliedError(
                     f"{row.resource}: it cannot be told any more whether it may go, so nothing was"
                     f" removed: {row.reason} (a kubelet that is down lets go of nothing)",
-                    row.next_step or "is the kubelet running? then run again with --wait",
+                    self._way_back(row),
                 )
             raise NotAppliedError(
                 f"{row.resource}: the kubelet has let go of it, but its last word, 0, never reached"
@@ -152,10 +167,30 @@ class _Wait:
 
     def _lasts(self, row: PlanRow, kind: str) -> bool:
         """Whether it has been so for longer than what passes by itself."""
-        for known in [k for k in self.odd_since if k[0] == row.resource and k[1] != kind]:
-            del self.odd_since[known]
+        self._forget(row, but=kind)
         since = self.odd_since.setdefault((row.resource, kind), self.clock.now())
-        return self.clock.now() - since > _PATIENCE * self.plan.period
+        patience = _PATIENCE * self.plan.period
+        if kind == ResourceState.UNKNOWN:
+            patience = max(patience, _OUTAGE)
+        return self.clock.now() - since > patience
+
+    def _forget(self, row: PlanRow, but: str | None = None) -> None:
+        """What has passed begins anew when it comes again."""
+        for known in [k for k in self.odd_since if k[0] == row.resource and k[1] != but]:
+            del self.odd_since[known]
+
+    def _way_back(self, row: PlanRow) -> str | None:
+        """What told at first tells no more: then nobody need go elsewhere to look."""
+        if not self.local:
+            return row.next_step
+        return (
+            f"see that the kubelet of {self.plan.node} runs (a restart writes its checkpoint"
+            " anew), then run again with --wait"
+        )
+
+    def _say_unknown(self, row: PlanRow) -> None:
+        if not any(kind == ResourceState.UNKNOWN for _, kind in self.odd_since):
+            self.tell(f"waiting for the kubelet, which lets go of nothing while down: {row.reason}")
 
     def _say(self, open_: list[PlanRow]) -> None:
         if self.clock.now() - self.told < _TELL:

@@ -29,12 +29,13 @@ class Waits:
         self.then: dict[float, Callable[[], object]] = {}
         self.untrusted = False
         self.down = False
+        self.config: dict[str, str] = {}
         self.said: list[str] = []
 
     def plan(self) -> ChangePlan:
         if self.down:
             raise UnreachableError("the API server is away")
-        snap = self.world.look()
+        snap = self.world.look()._replace(kubelet_config=self.config)
         if self.untrusted:
             snap = snap._replace(sockets=build.table(own=False))
         return plan_removal(snap, Removal(Action.REMOVE, names=(R,)))
@@ -121,15 +122,32 @@ def test_a_kubelet_that_is_down_lets_nothing_go(waits: Waits) -> None:
         waits.untrusted = True
 
     waits.then[20.0] = down
-    assert "a kubelet that is down" in ended(waits, NotAppliedError).message
+    error = ended(waits, NotAppliedError)
+    assert "a kubelet that is down" in error.message
+    assert "see that the kubelet of world-0 runs" in (error.hint or "")
     assert waits.seconds < 90
 
 
-def test_a_kubelet_that_is_restarted_is_waited_for(waits: Waits) -> None:
-    waits.then[20.0] = lambda: setattr(waits, "untrusted", True)
-    waits.then[30.0] = lambda: setattr(waits, "untrusted", False)
+@pytest.mark.parametrize("period", ["10s", "1s"])
+def test_a_kubelet_that_is_restarted_is_waited_for(waits: Waits, period: str) -> None:
+    """More than once, and by hand."""
+    waits.config = {"nodeStatusUpdateFrequency": period}
+    for begin in (20.0, 70.0):
+        waits.then[begin] = lambda: setattr(waits, "untrusted", True)
+        waits.then[begin + 14] = lambda: setattr(waits, "untrusted", False)
     waits.then[100.0] = lambda: let_go(waits)
     assert waits.run().changing
+    assert sum("lets go of nothing while down" in text for text in waits.said) == 2
+
+
+def test_what_somebody_else_made_his_own_meanwhile_stays(waits: Waits) -> None:
+    def own() -> None:
+        let_go(waits)
+        waits.world.write({R: "1"}, "op", both=True)
+        waits.world.write({R: "0"}, "op", both=True)
+
+    waits.then[50.0] = own
+    assert "it belongs to op by now" in ended(waits, NotAppliedError).message
 
 
 def test_an_api_server_that_is_away_for_a_while(waits: Waits) -> None:
