@@ -36,6 +36,7 @@ _SERVED = (
     ResourceState.EMPTY,
     ResourceState.UNREGISTERED,
 )
+_LATER = "run again when that time is over, or now with --wait"
 _MOST_NAMED = 3
 
 
@@ -52,6 +53,8 @@ class Removal(NamedTuple):
     """PRUNE: of `ghost`, `malformed`, `foreign`."""
     force_in_use: bool = False
     assume_gone: bool = False
+    waits: bool = False
+    """For keys in Grace (`--wait`)."""
     manager: str = "dpctl"
 
 
@@ -232,19 +235,25 @@ class _Planner:
             return Verdict.REFUSE, words, "dpctl resources -o wide shows the evidence"
         return None
 
-    def _grace(self, found: ResourceRow) -> tuple[str, str]:
+    def _grace(self, found: ResourceRow) -> tuple[str, str | None]:
         if (count(found.allocatable) or 0) > 0:
-            return (
+            why = (
                 "its plugin is gone, and the kubelet has not noticed: allocatable is still"
-                f" {found.allocatable}",
-                "if that stays so for two status periods, restart the kubelet; then wait",
+                f" {found.allocatable}"
             )
-        left = time_left(self.snap, found.resource)
-        words = words_left(left, told_by(self.snap, found.resource))
-        return (
-            f"the kubelet still tracks it and would put it back; {words}",
-            "run again when that time is over, or now with --wait",
-        )
+            step: str | None = (
+                "if that stays so for two status periods, restart the kubelet; then wait"
+            )
+        else:
+            left = time_left(self.snap, found.resource)
+            words = words_left(left, told_by(self.snap, found.resource))
+            why = f"the kubelet still tracks it and would put it back; {words}"
+            step = None if self.wanted.waits else _LATER
+        users = self._users(found.resource)
+        if users and not self.wanted.force_in_use:
+            why += f"; in use: {users}, and refused for as long as it is"
+            step = "delete these pods first, or wait until they have ended"
+        return why, step
 
     def _unknown(self, resource: str, found: ResourceRow) -> tuple[Verdict, str, str | None] | None:
         zero = count(found.capacity or "0") == 0 and count(found.allocatable or "0") == 0

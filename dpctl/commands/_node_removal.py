@@ -113,6 +113,7 @@ def remove(
         names=tuple(names),
         force_in_use=force_in_use,
         assume_gone=assume_gone,
+        waits=wait,
         manager=field_manager,
     )
     many = Many(all_nodes, labels, fields, parallel, resume)
@@ -170,7 +171,13 @@ def prune(
     unknown = sorted(chosen - set(_INCLUDED))
     if unknown:
         raise UsageError(f"--include {unknown[0]!r}: not one of {', '.join(_INCLUDED)}")
-    wanted = Removal(Action.PRUNE, match=tuple(match or ()), include=chosen, manager=field_manager)
+    wanted = Removal(
+        Action.PRUNE,
+        match=tuple(match or ()),
+        include=chosen,
+        waits=wait,
+        manager=field_manager,
+    )
     many = Many(all_nodes, labels, fields, parallel, resume)
     return _run(common, wanted, dry_run, yes, wait, timeout, verify, undo_file, many)
 

@@ -193,6 +193,22 @@ def test_grace_waits_whatever_the_flags() -> None:
         assert "at most 5 min 09 s are left (an upper bound)" in found.reason
 
 
+def test_who_uses_a_key_in_grace_is_told_before_the_wait() -> None:
+    pods = (build.pod("p", build.container("c", {R: "1"})),)
+    snap = live(node=node({R: "1"}, {R: "0"}), checkpoint=build.checkpoint({R: ("d",)}), pods=pods)
+    for waits in (False, True):
+        found = row(remove(snap, waits=waits))
+        assert "in use: requested by ml/p, and refused for as long as it is" in found.reason
+        assert "delete these pods" in (found.next_step or "")
+    assert "in use" not in row(remove(snap, force_in_use=True)).reason
+
+
+def test_who_waits_is_not_told_to_wait() -> None:
+    snap = live(node=node({R: "1"}, {R: "0"}), checkpoint=build.checkpoint({R: ("d",)}))
+    assert "now with --wait" in (row(remove(snap)).next_step or "")
+    assert row(remove(snap, waits=True)).next_step is None
+
+
 @pytest.mark.parametrize(("jump", "left"), [(-5000.0, 310.4), (5000.0, 0.0), (0.0, 309.4)])
 def test_the_time_left_outlives_a_clock_that_jumps(jump: float, left: float) -> None:
     snap = live(
