@@ -18,6 +18,7 @@ from dpctl.commands._change_options import (
 )
 from dpctl.commands._changing import Planner, Session, finish, stopped
 from dpctl.commands._fleet import Asked, Many, Parallel, Resume, change_many
+from dpctl.commands._fleet_report import counted
 from dpctl.commands._selection import AllNodes, Fields, Labels
 from dpctl.errors import UsageError
 from dpctl.model import Snapshot
@@ -235,7 +236,8 @@ def _question(plan: ChangePlan, names: tuple[str, ...], waited: tuple[str, ...])
     if names:
         parts.append(f"remove {len(names)} of these keys from node/{plan.node}")
     if waited:
-        parts.append(f"wait for {len(waited)} more" if names else f"wait for {len(waited)} keys")
+        keys = counted(len(waited), "key")
+        parts.append(f"wait for {len(waited)} more" if names else f"wait for {keys}")
     forced = sum(row.forced for row in plan.rows)
     danger = f", {forced} of them IN USE" if forced else ""
     text = " and ".join(parts)

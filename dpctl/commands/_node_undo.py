@@ -16,6 +16,7 @@ from dpctl.commands._change_options import (
     check_dry_run,
 )
 from dpctl.commands._changing import Session, finish, stopped
+from dpctl.commands._fleet_report import counted
 from dpctl.errors import FoundError
 from dpctl.model import Node, Snapshot
 from dpctl.model.changes import ChangePlan
@@ -82,7 +83,7 @@ def undo(
     plan = planner(session.snap)
     streams.say("note", f"undoing {record.action} of {_when(record)} ({path})")
     session.show(plan)
-    question = f"Put back {len(plan.changing)} keys on node/{plan.node}?"
+    question = f"Put back {counted(len(plan.changing), 'key')} on node/{plan.node}?"
     code = stopped(session, plan, question, idle=not plan.changing, dry_run=dry_run, yes=yes)
     if code is not None:
         return code
