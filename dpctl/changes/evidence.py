@@ -127,7 +127,10 @@ def _checkpoint(snap: Snapshot, joined: Devices) -> tuple[str | None, str | None
     checkpoint = snap.checkpoint
     write = "it is written anew when a plugin lists its devices, or after a kubelet restart"
     if checkpoint is None:
-        return f"the checkpoint was not read{_reason(snap, Source.CHECKPOINT)}", "run dpctl as root"
+        row = snap.source(Source.CHECKPOINT)
+        root = row is None or row.code == ExitCode.DENIED
+        hint = "run dpctl as root" if root else write
+        return f"the checkpoint was not read{_reason(snap, Source.CHECKPOINT)}", hint
     if not checkpoint.verified:
         return "the checkpoint's checksum does not fit: what it says is not known", write
     connected = [x.endpoint for x in joined.connections.facts.listeners if x.connected]
