@@ -16,7 +16,7 @@ from dpctl.inventory.ages import status_period
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.resources import requests, resource_rows
 from dpctl.inventory.rows import ResourceRow, ResourceState
-from dpctl.model import Node, Snapshot, Source
+from dpctl.model import Node, Snapshot, Source, SourceRow
 from dpctl.model.changes import Action, ChangePlan, KeyChange, Patch, PlanRow, Verdict
 from dpctl.quantity import count
 from dpctl.text import did_you_mean, matches_any, natural_key
@@ -102,13 +102,27 @@ def notes_of(snap: Snapshot, evidence: Evidence) -> tuple[str, ...]:
     if evidence.why_not is not None:
         notes.append(f"no local evidence: {evidence.why_not}")
         notes.append("only the pods can be looked at before the change, not the plugins")
-    elif snap.pod_resources is None:
-        notes.append("PodResources was not read: use is told by the pods and the checkpoint alone")
-    elif (row := snap.source(Source.ALLOCATABLE)) is not None and row.state == "failed":
-        notes.append("what the kubelet offers was not read: its checkpoint alone tells what it has")
+    else:
+        listed, offered = snap.source(Source.POD_RESOURCES), snap.source(Source.ALLOCATABLE)
+        if snap.pod_resources is None:
+            words = "use is told by the pods and the checkpoint alone"
+            notes.append(f"PodResources was not read{_why(listed)}: {words}{_step(listed)}")
+        if offered is not None and offered.state == "failed":
+            words = "its checkpoint alone tells what it has"
+            notes.append(
+                f"what the kubelet offers was not read{_why(offered)}: {words}{_step(offered)}"
+            )
     if snap.unscheduled is None:
         notes.append("unscheduled pods were not seen: some may request what goes")
     return tuple(notes)
+
+
+def _why(row: SourceRow | None) -> str:
+    return f" ({row.reason})" if row is not None and row.reason else ""
+
+
+def _step(row: SourceRow | None) -> str:
+    return f"; {row.hint}" if row is not None and row.hint else ""
 
 
 class _Planner:

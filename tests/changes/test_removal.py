@@ -132,6 +132,27 @@ def test_without_a_piece_of_evidence_nothing_goes_and_it_is_named(piece: str) ->
         assert found.next_step
 
 
+def failed(source: Source, reason: str, hint: str) -> SourceRow:
+    return SourceRow(str(source), "/x", "failed", reason, hint, int(ExitCode.BAD_DATA))
+
+
+def test_what_was_not_read_is_noted_with_the_reason_and_the_next_step() -> None:
+    rows = (
+        failed(Source.POD_RESOURCES, "it refuses", "look at List"),
+        failed(Source.ALLOCATABLE, "it hangs", "look at the other"),
+    )
+    notes = "\n".join(prune(live(pod_resources=None, sources=rows)).notes)
+    for words in ("it refuses", "look at List", "it hangs", "look at the other"):
+        assert words in notes
+
+
+def test_a_checkpoint_that_is_no_file_of_a_kubelets_does_not_ask_for_root() -> None:
+    rows = (failed(Source.CHECKPOINT, "it is not JSON", "the file is damaged"),)
+    found = row(remove(live(checkpoint=None, sources=rows)))
+    assert (found.next_step or "").startswith("it is written anew")
+    assert "it is not JSON" in found.reason
+
+
 def test_a_checkpoint_that_was_deleted_under_a_connected_kubelet_tells_nothing() -> None:
     connected = [build.listener("/dp/x.sock", 20), build.accepted("/dp/x.sock", 20)]
     snap = live(
