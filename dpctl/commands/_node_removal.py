@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,12 +104,6 @@ def remove(
     """
     from dpctl.changes.removal import Removal
 
-    for name in names:
-        if set(name) & set("*?["):
-            raise UsageError(
-                f"{name!r} is no name: remove takes keys in full",
-                f"dpctl node prune --match {name!r} takes what may go",
-            )
     wanted = Removal(
         Action.REMOVE,
         names=tuple(names),
@@ -206,6 +201,7 @@ def _run(
         return plan_removal(snap, wanted)
 
     if many.meant:
+        _check_names(wanted.names, ())
         if wait:
             raise UsageError(
                 "--wait is for the node itself: from here nobody can tell what a kubelet tracks",
@@ -217,7 +213,11 @@ def _run(
         return change_many(common, ask, planner)
     many.check_unused()
     session = Session(common)
-    plan = planner(session.look())
+    node = session.look().node
+    assert session.snap is not None
+    assert node is not None
+    _check_names(wanted.names, {**node.capacity, **node.allocatable})
+    plan = planner(session.snap)
     session.show(plan)
     names = tuple(row.resource for row in plan.changing)
     waited = waits(plan) if wait else ()
@@ -229,6 +229,18 @@ def _run(
     if waited:
         plan = restricted(_wait(session, planner, plan, timeout), (*names, *waited))
     return finish(session, plan, planner, verify, undo_file)
+
+
+def _check_names(names: Sequence[str], known: Collection[str]) -> None:
+    """Raises UsageError for a glob. `known`: keys of the Node, which may hold anything."""
+    from dpctl.text import is_glob
+
+    for name in names:
+        if is_glob(name) and name not in known:
+            raise UsageError(
+                f"{name!r} is no name: remove takes keys in full",
+                f"dpctl node prune --match {name!r} takes what may go",
+            )
 
 
 def _question(plan: ChangePlan, names: tuple[str, ...], waited: tuple[str, ...]) -> str:

@@ -294,3 +294,19 @@ def test_an_empty_name_is_seen_and_put_back(new_lab: Callable[..., Lab]) -> None
     assert f'node/{lab.node_name} "" removed' in done.out
     undone = change(lab, "undo", "--verify", "0")
     assert (undone.code, numbers(lab, ""), numbers(lab, OLD)) == (0, ("0", "0"), ("0", "0")), undone
+
+
+def test_a_key_is_taken_as_it_stands_before_it_is_a_glob(new_lab: Callable[..., Lab]) -> None:
+    """The API server takes any text as a key."""
+    lab, odd = (
+        new_lab(scenario="empty", status_period=3600),
+        ("e.example/\x1b[31mred", "e.example/*"),
+    )
+    keys = dict.fromkeys((*odd, OLD), "0")
+    write(lab, {"capacity": keys, "allocatable": keys})
+    done = change(lab, "remove", *odd, "--verify", "0")
+    assert (done.code, [numbers(lab, key)[0] for key in keys]) == (0, [None, None, "0"]), done
+    found = change(lab, "remove", "e.example/*")
+    assert (found.code, "remove takes keys in full" in found.err) == (2, True), found
+    found = change(lab, "remove", "e.example/*", "--all-nodes")
+    assert (found.code, "remove takes keys in full" in found.err) == (2, True), found
