@@ -152,13 +152,11 @@ class Connections:
         return Verdict(None, text, True)
 
     @cached_property
-    def _alive_by_node(self) -> tuple[list[str], list[str]]:
+    def _alive_by_node(self) -> tuple[set[str], set[str]]:
         """Names left that the Node shows to be connected: with devices, and 0 of 0."""
         alive = [n for n in self._names_left if self._connected_by_node(n).value]
-        return (
-            [n for n in alive if self.registered[n]],
-            [n for n in alive if not self.registered[n]],
-        )
+        confirmed = {n for n in alive if self.registered[n]}
+        return confirmed, set(alive) - confirmed
 
     def _named_connected(self, resource: str) -> bool:
         return any(self.candidates[k].connected for k in self.keys_of.get(resource, [])) or any(
