@@ -176,14 +176,20 @@ class Live:
         pid = self._kubelet_pid()
         return next((k for k in self.fields.get("kubelets", ()) if k.pid == pid), None)
 
-    def _read_kubelet(self) -> None:
+    def _running_version(self) -> str | None:
+        """That of the kubelet's own program: a Node may not have been read, or be behind."""
         from dpctl.sources.go_binary import version_of_process
+
+        kubelet = self._this_kubelet()
+        if kubelet is None:
+            return None
+        return version_of_process(self.env.proc.value or "/proc", kubelet.pid)
+
+    def _read_kubelet(self) -> None:
         from dpctl.sources.kubelet_config import fields_of_flags, read_kubelet_config
 
         kubelet = self._this_kubelet()
-        if kubelet is not None:
-            proc = self.env.proc.value or "/proc"
-            self.fields["kubelet_version"] = version_of_process(proc, kubelet.pid)
+        self.fields["kubelet_version"] = self._running_version()
         where = self.env.kubelet_config.value or ""
         # A kubelet names its file as it sees it; with --host-root that may be nowhere to be found.
         if kubelet and kubelet.config_path and (not where or os.path.exists(kubelet.config_path)):
@@ -243,7 +249,7 @@ class Live:
             self._skip(Source.ALLOCATABLE, socket, "--no-allocatable")
             return
         node: Node | None = self.fields.get("node")
-        minor = minor_version(node.kubelet_version if node else None)
+        minor = minor_version(node.kubelet_version if node else self._running_version())
         if minor is not None and minor < _ALLOCATABLE_SINCE:
             reason = f"kubelet 1.{minor} may crash on GetAllocatableResources"
             self._skip(Source.ALLOCATABLE, socket, reason)

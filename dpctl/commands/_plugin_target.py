@@ -84,6 +84,7 @@ def find(common: Common, text: str, more: Collection[Source] = ()) -> Asked:
 
     Raises UsageError, UnreachableError, DeniedError.
     """
+    from dpctl.commands.plugins import ask_the_kubelet, look_closer
     from dpctl.env import find_env
     from dpctl.inventory.targets import is_path, target_by_name, target_by_path
 
@@ -101,13 +102,12 @@ def find(common: Common, text: str, more: Collection[Source] = ()) -> Asked:
         from dpctl.sources.directory import socket_entry
 
         entry = socket_entry(text)
-        snap = collect(env, want, again=True)
+        snap = ask_the_kubelet(env, collect(env, want, again=True))
         _tell(common, snap)
         return Asked(env, snap, target_by_path(snap, text, entry))
     from dpctl.commands._reading import look
-    from dpctl.commands.plugins import ask_the_node
 
-    snap = look(common, env, want, (Source.DIRECTORY,), more=ask_the_node)
+    snap = look(common, env, want, (Source.DIRECTORY,), more=look_closer)
     return Asked(env, snap, target_by_name(snap, text))
 
 

@@ -76,8 +76,29 @@ def command(
             return None
         return not_found("plugin", patterns, {row.endpoint for row in plugin_rows(snap)})
 
-    question = Question(PLUGINS, _WANT, (Source.DIRECTORY,), rows, check, more=ask_the_node)
+    question = Question(PLUGINS, _WANT, (Source.DIRECTORY,), rows, check, more=look_closer)
     return answer(common, question)
+
+
+def look_closer(env: Env, snap: Snapshot) -> Snapshot:
+    """What helps to tell which resource a plugin serves, asked only where it is not told yet."""
+    return ask_the_node(env, ask_the_kubelet(env, snap))
+
+
+def ask_the_kubelet(env: Env, snap: Snapshot) -> Snapshot:
+    """Names that its checkpoint may lack: see `inventory.registered`."""
+    from dpctl.collect import collect
+    from dpctl.inventory.connections import Connections
+
+    if not Connections(snap).names_hang_on_the_file():
+        return snap
+    found = collect(env, {Source.ALLOCATABLE, Source.DIRECTORY, Source.SOCKETS})
+    asked = tuple(
+        row
+        for row in found.sources
+        if row.name == Source.ALLOCATABLE and (row.read or not snap.from_bundle)
+    )
+    return snap._replace(allocatable=found.allocatable, sources=(*snap.sources, *asked))
 
 
 def ask_the_node(env: Env, snap: Snapshot) -> Snapshot:

@@ -101,6 +101,18 @@ class Connections:
             and (k in self.candidates or not x.certain)
         )
 
+    def names_hang_on_the_file(self) -> bool:
+        """Whether a connected socket has no name, or one by what was left over or by its own name:
+        then a name that the checkpoint lacks is given to nobody, and another's to its plugin."""
+        checkpoint = self.snap.checkpoint
+        if checkpoint is None or not checkpoint.verified or checkpoint.absent:
+            return False  # no such file is mended
+        return any(
+            x.connected
+            and (k not in self.services or self.services[k].proof in ("elimination", "name"))
+            for k, x in self.listener.items()
+        )
+
     def in_registry(self, resource: str) -> bool:
         """Whether a socket of plugins_registry says (GetInfo) that it serves it."""
         return bool(self._by_registry.get(resource))

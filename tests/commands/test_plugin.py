@@ -14,6 +14,7 @@ import pytest
 
 from dpctl.lab.fixture import Lab
 from dpctl.lab.spec import PluginSpec, SampleDevice
+from dpctl.statefiles.device_checkpoint import encode_checkpoint, parse_checkpoint
 from tests.commands.by_hand import GPU, NOBODY, eventually, normal, run, start
 from tests.run import Result, dpctl, golden
 
@@ -256,3 +257,24 @@ def test_allocate_that_fails(own: Lab) -> None:
     assert (found.code, found.out) == (4, "")
     assert "unknown device nix" in found.err
     assert run(own, "allocate", GPU, "a", "a", "--yes").code == 2
+
+
+# --- which plugin ---------------------------------------------------------------------------------
+
+
+def test_a_name_that_the_checkpoint_lacks_is_not_replaced_by_another() -> None:
+    """The kubelet's last write is lost, and a dead plugin's name is there: both commands ask the
+    kubelet before they give that one to the socket that is left."""
+    late, gone = "late.example/x", "fabric.example/rdma"
+    with Lab() as lab:
+        lab.add_plugin(PluginSpec("late", late, "dp.1", (SampleDevice("d"),)))
+        lab.wait_settled()
+        file = lab.device_plugins / "kubelet_internal_checkpoint"
+        content = parse_checkpoint(file.read_bytes())
+        kept = {name: ids for name, ids in content.registered.items() if name != late}
+        assert gone in kept
+        file.write_bytes(encode_checkpoint(content.allocations, kept))
+        rows = json.loads(dpctl("plugins", "-o", "json", env=lab.env).out)["items"]
+        assert {r["endpoint"]: r["resource"] for r in rows}["dp.1"] is None
+        for socket in (gone, str(lab.device_plugins / "dp.1")):
+            assert gone not in run(lab, "options", socket).out

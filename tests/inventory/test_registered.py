@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from dpctl.inventory.connections import Connections
 from dpctl.inventory.devices import Devices
 from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.resources import resource_rows
 from dpctl.inventory.rows import ResourceRow
 from dpctl.inventory.users import resources_of
 from dpctl.inventory.waited import waited
-from dpctl.model import Allocatable, Device, PodResources, Snapshot
+from dpctl.model import (
+    Allocatable,
+    Checkpoint,
+    Device,
+    PluginSocket,
+    PodResources,
+    RegistrySocket,
+    Snapshot,
+    SocketState,
+)
 from tests import build
 from tests.build import NOW
 
@@ -142,3 +152,25 @@ def test_a_damaged_or_missing_file_is_not_mended() -> None:
     assert mended(snapshot({}, IDS, checkpoint=damaged)) == {}
     assert row(snapshot({}, IDS, checkpoint=damaged)).tracked is None
     assert mended(snapshot({}, IDS, checkpoint=None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [
+        ({}, True),  # the one socket and the one name left
+        ({"checkpoint": build.checkpoint({R: IDS, "other.example/x": ()})}, True),
+        ({"checkpoint": build.checkpoint({})}, True),  # a socket without a name
+        ({"processes": {200: build.process(200, "plugin", f"--resource={R}")},
+          "checkpoint": build.checkpoint({R: IDS, "other.example/x": ()})}, False),
+        ({"sockets": build.table(build.listener("/dp/gpu.sock", 20))}, False),
+        ({"checkpoint": Checkpoint((), {}, 0, 0, absent=True)}, False),
+        ({"checkpoint": build.checkpoint({R: IDS})._replace(stored_checksum=2)}, False),
+        ({"plugins": (PluginSocket("gpu.sock", SocketState.SERVING, None, RegistrySocket(
+            "gpu.sock", SocketState.SERVING, "DevicePlugin", R), None),)}, False),
+    ],
+)  # fmt: skip
+def test_the_kubelet_is_asked_where_names_hang_on_the_file(
+    fields: dict[str, object], asked: bool
+) -> None:
+    snap = snapshot({R: IDS}, None)._replace(**fields)  # type: ignore[arg-type]
+    assert Connections(snap).names_hang_on_the_file() is asked
