@@ -81,8 +81,9 @@ def wait(
 
     healthy: the same without the Node and the API server.
 
-    gone: the kubelet has let go of it (five minutes after the plugin's end) and the Node shows 0 or
-    nothing: dpctl node prune may remove it.
+    gone: the kubelet has let go of it (five minutes after the plugin's end), the Node shows 0 or
+    nothing, and no plugin listens that may serve it for all that is known: dpctl node prune may
+    remove it.
 
     Neither kubelet nor plugin nor socket need be there yet. What is missing is said at the
     beginning, and at the end (exit code 1) when the time is over.
@@ -141,7 +142,10 @@ def _until(
             ask = looks % _ASK_EVERY == 0 or left <= _INTERVAL  # the last look, too
             snap = _look(env, resource, condition, wanted, ask=ask)
             elsewhere = _is_elsewhere(env, snap)
-            row = waited(snap, resource, condition, wanted, elsewhere=elsewhere)
+            unclaimed = () if elsewhere else _unclaimed(snap, condition)
+            row = waited(
+                snap, resource, condition, wanted, elsewhere=elsewhere, unclaimed=unclaimed
+            )
             left = started + timeout - time.monotonic()
             if row.met:
                 return row, snap, None
@@ -172,6 +176,17 @@ def _missing(env: Env, snap: Snapshot, resource: str, condition: str) -> Step | 
         env = env._replace(request_timeout=_CLOSER_LOOK)
         snap = collect(env, _LOCAL if condition == HEALTHY else _LOCAL | {Source.NODE}, again=True)
     return missing_step(snap, resource)
+
+
+def _unclaimed(snap: Snapshot, condition: str) -> tuple[str, ...]:
+    """Listeners for whose sake nothing is removed."""
+    from dpctl.changes.evidence import evidence_of
+    from dpctl.inventory.devices import Devices
+    from dpctl.inventory.waited import GONE
+
+    if condition != GONE or snap.node is None:
+        return ()
+    return evidence_of(snap, Devices(snap)).unclaimed
 
 
 def _look(env: Env, resource: str, condition: str, wanted: int, *, ask: bool) -> Snapshot:

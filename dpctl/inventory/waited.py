@@ -7,6 +7,7 @@ restart it shows the old counts until the plugin has registered again (kubelet-f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dpctl.inventory.by_hand_rows import WaitRow
@@ -20,13 +21,22 @@ CONDITIONS = (ALLOCATABLE, HEALTHY, GONE)
 
 
 def waited(
-    snap: Snapshot, resource: str, condition: str, wanted: int, *, elsewhere: bool = False
+    snap: Snapshot,
+    resource: str,
+    condition: str,
+    wanted: int,
+    *,
+    elsewhere: bool = False,
+    unclaimed: Sequence[str] = (),
 ) -> WaitRow:
     """How the condition stands in this snapshot. `elsewhere`: the Node is another machine's, of
-    which this one can tell nothing."""
+    which this one can tell nothing. `unclaimed`: live listeners that may serve any resource, in
+    words."""
     joined = Devices(snap)
     if condition == GONE:
         left = _left(snap, joined, resource, elsewhere)
+        if left is None and unclaimed:
+            left = f"which resource the plugin on {unclaimed[0]} serves is not known for sure"
         return WaitRow(resource, GONE, None, None, left is None, left)
     if not elsewhere:
         healthy, why = _healthy(snap, joined, resource, wanted)
