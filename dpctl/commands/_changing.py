@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dpctl import streams
 from dpctl.columns import Row, View
 from dpctl.commands._confirm import confirm
-from dpctl.commands._reading import INVENTORY
+from dpctl.commands._reading import INVENTORY, OWN_TABLES, with_local
 from dpctl.errors import DpctlError, ExitCode, UnreachableError, UsageError
 from dpctl.model import Snapshot, Source, SourceRow
 from dpctl.model.changes import ChangePlan, KeyOutcome, Outcome, Verdict, change_rows
@@ -29,7 +29,6 @@ Planner = Callable[[Snapshot], ChangePlan]
 _MOST_NAMED = 3
 _PASSING_LOOKS = 5
 _PASSING_SECONDS = 0.1
-_LOCAL = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
 # What the kubelet offers, too: its checkpoint may lack a name that a plugin serves.
 _WANT = (INVENTORY | {Source.UNSCHEDULED}) - {Source.POD_NAMES}
 
@@ -83,10 +82,10 @@ class Session:
             if snap.sockets is None or not unsure:
                 break
             time.sleep(_PASSING_SECONDS)
-            later = collect(self.env, _LOCAL, again=True)
+            later = collect(self.env, OWN_TABLES, again=True)
             if later.sockets is None or later.directory is None:
                 break
-            facts = Connections(_with_local(snap, later)).facts
+            facts = Connections(with_local(snap, later)).facts
             if not facts.trusted:
                 break
             still = {x.socket.inode for x in facts.listeners}
@@ -121,9 +120,9 @@ class Session:
         snap = self.look()
         if snap.sockets is None or snap.checkpoint is None:
             return snap  # nothing here counts
-        again = _LOCAL if snap.allocatable is None else _LOCAL | {Source.ALLOCATABLE}
+        again = OWN_TABLES if snap.allocatable is None else OWN_TABLES | {Source.ALLOCATABLE}
         late = collect(self.env, again, again=True)
-        self.snap = self._settled(_with_local(snap, late)._replace(allocatable=late.allocatable))
+        self.snap = self._settled(with_local(snap, late)._replace(allocatable=late.allocatable))
         return self.snap
 
     # -- talking
@@ -213,19 +212,6 @@ def show_aside(rows: Sequence[Row], view: View[Row]) -> None:
     with suppress(OSError, ValueError):  # there is nobody to tell
         options = output.OutputOptions()
         output.write(rows, view, options=options, snapshot_meta=Envelope(), stream=sys.stderr)
-
-
-def _with_local(snap: Snapshot, late: Snapshot) -> Snapshot:
-    """The machine's own tables of a later look."""
-    rows = {row.name: row for row in (*snap.sources, *late.sources)}
-    return snap._replace(
-        sources=tuple(rows.values()),
-        checkpoint=late.checkpoint,
-        directory=late.directory,
-        sockets=late.sockets,
-        processes=late.processes,
-        kubelets=late.kubelets,
-    )
 
 
 PAST = {"remove": "removed", "prune": "removed", "set": "set", "undo": "put back"}

@@ -36,6 +36,9 @@ INVENTORY = frozenset(
 )
 """What the states of resources and devices hang on."""
 
+OWN_TABLES = frozenset({Source.CHECKPOINT, Source.DIRECTORY, Source.SOCKETS})
+"""What the machine itself says of its plugins, in milliseconds."""
+
 # Nothing hangs on these alone: their failure is a note under -v (and stands in `sources`).
 _INCIDENTAL = frozenset(
     {
@@ -158,7 +161,7 @@ def look(
     """Collect, name every source that was not read on stderr, and raise when nothing was."""
     from dpctl.collect import collect
 
-    snap = collect(env, want, again=common.watch, recorded=recorded)
+    snap = agreeing(env, collect(env, want, again=common.watch, recorded=recorded))
     if more is not None:
         snap = more(env, snap)
     snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
@@ -174,6 +177,35 @@ def look(
     if error is not None:
         raise error
     return snap
+
+
+def agreeing(env: Env, snap: Snapshot) -> Snapshot:
+    """The machine's own tables are read before the Node. Where it has another number than they, a
+    plugin may have ended in between, which would look like a broken kubelet: then once more."""
+    if not env.live or snap.sockets is None or snap.node is None:
+        return snap
+    from dpctl.collect import collect
+    from dpctl.inventory.states import node_differs
+
+    if not node_differs(snap):
+        return snap
+    later = collect(env, OWN_TABLES, again=True)
+    if later.sockets is None or later.directory is None or later.checkpoint is None:
+        return snap
+    return with_local(snap, later)
+
+
+def with_local(snap: Snapshot, late: Snapshot) -> Snapshot:
+    """The machine's own tables of a later look."""
+    rows = {row.name: row for row in (*snap.sources, *late.sources)}
+    return snap._replace(
+        sources=tuple(rows.values()),
+        checkpoint=late.checkpoint,
+        directory=late.directory,
+        sockets=late.sockets,
+        processes=late.processes,
+        kubelets=late.kubelets,
+    )
 
 
 _NEXT_STEPS = {

@@ -162,7 +162,14 @@ def reader(env: Env) -> Callable[[], Reading]:
     import time
 
     from dpctl.collect import collect
-    from dpctl.commands._reading import INVENTORY, missing, no_kubelet, unread, with_next_step
+    from dpctl.commands._reading import (
+        INVENTORY,
+        agreeing,
+        missing,
+        no_kubelet,
+        unread,
+        with_next_step,
+    )
     from dpctl.errors import UnreachableError
     from dpctl.tui.facts import Reading
 
@@ -180,7 +187,7 @@ def reader(env: Env) -> Callable[[], Reading]:
 
     def read() -> Reading:
         began = time.monotonic()
-        snap: Snapshot = collect(name.env, want, again=True)
+        snap: Snapshot = agreeing(name.env, collect(name.env, want, again=True))
         note = name.heard(snap)
         snap = snap._replace(sources=tuple(with_next_step(row, snap) for row in snap.sources))
         error = missing(snap, needs)

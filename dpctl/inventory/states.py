@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from dpctl import names
 from dpctl.inventory.connections import Verdict, foreign_owners
+from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.rows import ResourceState
-from dpctl.model import Node, Source
+from dpctl.model import Node, Snapshot, Source
 from dpctl.quantity import count
 
 
@@ -40,6 +41,15 @@ class Decision(NamedTuple):
     state: ResourceState
     evidence: tuple[str, ...]
     missing: tuple[str, ...] = ()
+
+
+def node_differs(snap: Snapshot) -> bool:
+    """Whether the Node has another number of any resource than the kubelet's own files."""
+    node = snap.node
+    return node is not None and any(
+        count(node.allocatable.get(resource, "0")) != len(ids)
+        for resource, ids in registered(snap, offered(snap)).items()
+    )
 
 
 def decide(facts: Facts) -> Decision:
