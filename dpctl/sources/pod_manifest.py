@@ -34,7 +34,7 @@ def parse_manifest(data: bytes, where: str = "the manifest") -> tuple[Pod, ...]:
     """Every pod in it; limits stand in for requests, as the API server has it. What has no pod (a
     Service beside a Deployment) is passed over. Raises BadDataError, also when there is none."""
     objects: list[Field] = []
-    for document in parse_documents(data, where):
+    for document in parse_documents(data, where, aliases=True):
         root = Field(document, "")
         is_list = isinstance(document, dict) and document.get("kind") in ("List", "PodList")
         objects += root.at("items").items() if is_list else [root]

@@ -13,6 +13,14 @@ from dpctl.sources.pod_manifest import parse_manifest, read_manifest
 SPEC = {"containers": [{"name": "main", "resources": {"limits": {"v.example/gpu": 2, "cpu": 0.5}}}]}
 
 
+BOMB = b"a0: &a0 [x, x]\n" + b"".join(
+    b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 9)
+)
+MERGES = b"a0: &a0 {x: 1}\n" + b"".join(
+    b"a%d: &a%d {<<: [%s]}\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 9)
+)
+
+
 def manifest(kind: str, spec: object) -> bytes:
     return json.dumps({"kind": kind, "metadata": {"name": "x"}, "spec": spec}).encode()
 
@@ -62,6 +70,25 @@ spec: {containers: [{name: main}]}
     assert (one.namespace, two.name) == ("ml", "two-")
 
 
+def test_aliases_as_people_write_them() -> None:
+    text = """
+x-limits: &limits {cpu: 2, memory: 1Gi}
+kind: Pod
+metadata: {name: &name one}
+spec:
+  containers:
+  - name: *name
+    resources: {limits: *limits, requests: *limits}
+  - name: more
+    resources: {limits: {<<: *limits, cpu: 3}}
+"""
+    (pod,) = parse_manifest(text.encode())
+    first, more = pod.containers
+    assert first.name == "one"
+    assert first.limits == first.requests == {"cpu": "2", "memory": "1Gi"}
+    assert more.limits == {"cpu": "3", "memory": "1Gi"}
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -71,7 +98,10 @@ spec: {containers: [{name: main}]}
         (manifest("Pod", {"containers": []}), "has no containers"),
         (manifest("Pod", {"containers": [{}]}), "name"),
         (b"kind: Pod\nspec: [\n", "line "),
-        (b"a: &x [1]\nb: *x\n", "alias"),
+        (b"a: &x [1, *x]\n", "inside of what it stands for"),
+        (b"a: *x\n", "line 1: found undefined alias"),
+        (BOMB, "stand for more than any pod has"),
+        (MERGES, "stand for more than any pod has"),
         (b"\xff", "UTF-8"),
         (
             manifest("Pod", {"containers": [{"name": "m", "resources": {"limits": {"cpu": "x"}}}]}),
