@@ -154,12 +154,13 @@ def _text(common: Common, row: object) -> str:
 
     from dpctl.inventory.topology_rows import TopologyRow
     from dpctl.outputs import terminal
-    from dpctl.picture.boxes import picture_text
+    from dpctl.picture.boxes import in_ascii, picture_text
 
     assert isinstance(row, TopologyRow)
     on_terminal = terminal.is_terminal(sys.stdout) and not common.no_trunc
     columns = terminal.size(sys.stdout)[0] if on_terminal else 0
-    return picture_text(row, columns=columns, complete=common.no_trunc)
+    text = picture_text(row, columns=columns, complete=common.no_trunc)
+    return text if terminal.takes(sys.stdout, "┌") else in_ascii(text)
 
 
 def _drawn(row: object) -> str:

@@ -23,6 +23,15 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
+def takes(stream: TextIO, text: str) -> bool:
+    """Whether its encoding has these characters: that of a C locale has ASCII alone."""
+    try:
+        text.encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def size(stream: TextIO) -> tuple[int, int]:
     """Columns and lines of the terminal behind `stream`; 0 where it cannot be told.
 

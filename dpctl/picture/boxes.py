@@ -22,6 +22,7 @@ WIDTH = 100
 _LEAST_BOX = 44
 _GAP = 2
 _INDENT = "  "
+_ASCII = str.maketrans("┌┐└┘─│×", "++++-|x")
 
 
 def picture_text(row: TopologyRow, *, columns: int = 0, complete: bool = False) -> str:
@@ -47,6 +48,11 @@ def picture_text(row: TopologyRow, *, columns: int = 0, complete: bool = False) 
         notes = (wrapped(f"* {escape(note)}", page, _INDENT) for note in row.notes)
         parts.append([line for note in notes for line in note])
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts if part)
+
+
+def in_ascii(picture: str) -> str:
+    """The same lines for a stdout that has no others."""
+    return picture.translate(_ASCII)
 
 
 def _policies(row: TopologyRow) -> Iterator[str]:

@@ -33,6 +33,15 @@ def test_picture_of_the_lab(lab: Lab) -> None:
     assert "ml/trainer/main" in result.out
 
 
+def test_picture_where_there_is_ascii_alone() -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    result = dpctl("topology", "--from", HEALTHY, env=locale)
+    assert result.code == 0
+    assert result.out.isascii()
+    assert "\\u" not in result.out
+    assert "+- NUMA node 0 -" in result.out
+
+
 @pytest.mark.parametrize("form", ["svg", "csv", "name"])
 def test_formats(form: str) -> None:
     result = captured("-o", form)
