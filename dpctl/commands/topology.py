@@ -176,22 +176,18 @@ def _drawn(row: object) -> str:
 
 def _pod_of(text: str) -> Pod:
     """One container with these limits, and requests equal to them."""
-    from dpctl import names, quantity
+    from dpctl import names
     from dpctl.model import PodContainer
 
     amounts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, amount = part.strip().partition("=")
-        try:
-            number = quantity.parse(amount)
-            fine = bool(equals and name) and number >= 0
-            # Of what plugins serve, whole ones alone: the API server refuses others.
-            fine = fine and (not names.is_extended(name) or number == int(number))
-        except ValueError:
-            fine = False
-        if not fine:
+        fault = "not NAME=N"
+        if equals and name and amount:
+            fault = _amount_fault(name, amount)
+        if fault:
             raise UsageError(
-                f"--fit {part.strip()[:80]!r}: not NAME=N",
+                f"--fit {part.strip()[:80]!r}: {fault}",
                 "for example: --fit nvidia.com/gpu=2,cpu=8,memory=16Gi",
             )
         if "/" not in name and not names.is_native(name):
@@ -216,6 +212,21 @@ def _pod_of(text: str) -> Pod:
         overhead={},
         owner=None,
     )
+
+
+def _amount_fault(name: str, amount: str) -> str:
+    """What the API server would not take; empty: nothing."""
+    from dpctl import names, quantity
+
+    try:
+        number = quantity.parse(amount)
+    except ValueError:
+        return f"{amount[:80]!r} is no quantity"
+    if number < 0:
+        return f"{amount[:80]} is less than 0"
+    # Of what plugins serve there are whole ones alone.
+    whole = not names.is_extended(name) or number == int(number)
+    return "" if whole else f"{name[:80]} comes in whole numbers"
 
 
 def _read(path: str) -> tuple[Pod, ...]:

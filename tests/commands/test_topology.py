@@ -103,7 +103,10 @@ def test_several_pods_of_a_manifest() -> None:
     ("arguments", "code", "words"),
     [
         (("--fit", "gpu"), 2, "not NAME=N"),
-        (("--fit", f"{GPU}=-1"), 2, "not NAME=N"),
+        (("--fit", f"{GPU}="), 2, "not NAME=N"),
+        (("--fit", f"{GPU}=-1"), 2, "-1 is less than 0"),
+        (("--fit", "cpu=abc"), 2, "'abc' is no quantity"),
+        (("--fit", f"{GPU}=1500m"), 2, f"{GPU} comes in whole numbers"),
         (("--fit", f"{GPU}=1,"), 2, "not NAME=N"),
         (("--fit", f"{GPU}=1", "--policy", "strict"), 2, "not one of none, best-effort"),
         (("--fit", f"{GPU}=1", "--policy", "none", "--scope", "node"), 2, "not one of container"),
