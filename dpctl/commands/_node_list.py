@@ -168,11 +168,15 @@ class _Reading:
     def finish(self) -> int:
         """What is left to say after printing, and the exit code."""
         from dpctl.commands._reading import not_found
+        from dpctl.names import is_native
         from dpctl.output import nothing_found
 
         lost = not_found("resource", self._patterns, self._matched) if self._patterns else None
         if lost is not None:
             lost.hint = "dpctl node --all-nodes -q lists every name there is"
+            if any(not (is_native(word) or "/" in word) for word in self._patterns):
+                # `list`, `status`: none is called so, and a command may be meant.
+                lost.hint += "; `dpctl node --help` every command"
             return streams.report(lost)
         sentence = nothing_found(range(self.rows), self._common.output)
         if sentence is not None:

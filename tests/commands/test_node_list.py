@@ -59,6 +59,7 @@ def test_a_captured_node() -> None:
         (("-l", " "), 2, "-l is empty"),
         (("-l", "pool=none"), 0, "No resources found"),
         (("no.example/such",), 1, 'no resource "no.example/such" here'),
+        (("list",), 1, "`dpctl node --help` every command"),
         (("--all-nodes", "--context", "lab-nobody"), 5, 'resources: ["nodes"], verbs: ["list"]'),
         (
             ("--all-nodes", "--context", "lab-node"),
