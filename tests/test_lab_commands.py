@@ -189,6 +189,14 @@ def test_who(lab: Lab) -> None:
         'error: nobody holds "gpu-2" of vendor.example/gpu\n'
         "hint: dpctl devices lists every device that is known\n",
     )
+    # Of gpu-6 the kubelet has kept the number alone.
+    assert run(lab, "who", "gpu-6") == Result(
+        1,
+        "",
+        'error: no device "gpu-6" here\n'
+        "hint: unhealthy devices without a known ID: 1 of vendor.example/gpu;"
+        " `dpctl plugin devices vendor.example/gpu` asks the plugin\n",
+    )
     given = run(lab, "who", "/dev/vendor0")
     assert given.code == 0
     assert sorted(row[5] for row in cells(given.out)) == ["main", "warmup"]

@@ -64,7 +64,7 @@ def command(
         known = resources_of(snap, device)
         if known:
             return FoundError(f'nobody holds "{device}" of {", ".join(known)}', hint)
-        return FoundError(f'no device "{device}" here', hint)
+        return FoundError(f'no device "{device}" here', _without_id(env) or hint)
 
     def more(_env: Env, snap: Snapshot) -> Snapshot:
         if not is_path:
@@ -75,6 +75,23 @@ def command(
 
     needs = (Source.POD_RESOURCES, Source.CHECKPOINT)
     return answer(common, Question(USERS, _WANT, needs, rows, check, more=more))
+
+
+def _without_id(env: Env) -> str | None:
+    """It may be one that only the plugin can name: unhealthy, and held by nobody. That there are
+    any is seen by the Node's count, which is asked for where nothing else knew the device."""
+    from dpctl.collect import collect
+    from dpctl.commands._reading import INVENTORY
+    from dpctl.inventory.devices import Devices
+
+    unnamed = [row for row in Devices(collect(env, INVENTORY)).rows() if row.device is None]
+    if not unnamed:
+        return None
+    counts = ", ".join(f"{row.count} of {row.resource}" for row in unnamed)
+    return (
+        f"unhealthy devices without a known ID: {counts};"
+        f" `dpctl plugin devices {unnamed[0].resource}` asks the plugin"
+    )
 
 
 def _with_recorded(env: Env, snap: Snapshot, path: str) -> Snapshot:
