@@ -52,6 +52,7 @@ _SHAPE = (
     ),
 )
 _LARGEST = 16 << 20
+_DESCRIPTORS = "/proc/self/fd"
 # Seconds for a credential plugin, which may open a browser and wait for a person.
 _PLUGIN_TIMEOUT = 60.0
 # A credential is some KiB.
@@ -167,6 +168,8 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
     from kubernetes.config import ConfigException, exec_provider, kube_config
 
     library: Any = kube_config  # untyped
+    if hasattr(os, "memfd_create") and os.path.isdir(_DESCRIPTORS):  # Linux, with /proc
+        library._create_temp_file_with_content = _in_memory
     # It runs plugins with no bound on what they print, and cannot end them.
     runner: Any = exec_provider
     runner.subprocess = _Processes
@@ -287,6 +290,20 @@ def _check_named_files(merged: Any, context: Mapping[str, Any], where: str) -> N
                     continue  # the library tells, if it needs the file at all
                 if not stat.S_ISREG(mode):
                     raise _no_file(f"{where}: {key} {path}", mode)
+
+
+_written: dict[bytes, str] = {}
+
+
+def _in_memory(content: str | bytes, *_: object, **__: object) -> str:
+    """A path for certificates and keys that a kubeconfig holds itself. The library's own temporary
+    files stay behind where no hook runs at the end: after a signal, and in a forked process."""
+    data = content.encode() if isinstance(content, str) else content
+    if data not in _written:
+        with open(os.memfd_create("kubeconfig"), "wb", closefd=False) as file:
+            file.write(data)
+            _written[data] = f"{_DESCRIPTORS}/{file.fileno()}"
+    return _written[data]
 
 
 class _Plugin(subprocess.Popen[str]):

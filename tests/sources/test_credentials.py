@@ -98,6 +98,25 @@ def test_a_trusted_server(tmp_path: Path, secure: fake.Server, authority: fake.A
     assert connect(env_for(path)).get_node("worker-0").name == "worker-0"
 
 
+def test_what_a_kubeconfig_holds_is_written_nowhere(
+    tmp_path: Path, secure: fake.Server, authority: fake.Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that a signal ends would leave it there, and a forked one that ends by itself, too."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    cert, key = authority.issue("held", "/O=system:nodes/CN=system:node:held")
+    data = {
+        name: base64.b64encode(path.read_bytes()).decode()
+        for name, path in (("client-certificate-data", cert), ("client-key-data", key))
+    }
+    ca = base64.b64encode(authority.ca.read_bytes() + b"\n").decode()
+    path = kubeconfig(tmp_path / "k", secure.url, data, **{"certificate-authority-data": ca})
+    api = connect(env_for(path))
+    assert api.get_node("worker-0").name == "worker-0"
+    assert list(folder.iterdir()) == []
+
+
 def test_an_untrusted_server(tmp_path: Path, secure: fake.Server) -> None:
     path = kubeconfig(tmp_path / "k", secure.url)
     with pytest.raises(UnreachableError, match="is not trusted") as e:
