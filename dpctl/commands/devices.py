@@ -109,15 +109,18 @@ def _say_unknown(snap: Snapshot, patterns: list[str]) -> None:
 
     from dpctl import streams
     from dpctl.inventory.devices import Devices
+    from dpctl.inventory.registered import untold
     from dpctl.text import matches_any
 
-    rows = Devices(snap).rows()
-    unknown = {row.resource for row in rows if row.state is DeviceState.UNKNOWN}
+    joined = Devices(snap)
+    unknown = {row.resource for row in joined.rows() if row.state is DeviceState.UNKNOWN}
     for resource in sorted(name for name in unknown if matches_any(name, patterns)):
+        why = "the kubelet is connected to no plugin of it"
+        if joined.connected(resource):
+            why = untold(snap) or "the numbers of the Node do not tell"
         streams.say(
             "note",
-            f"the health of {resource}'s devices is not known: the kubelet is connected to no "
-            "plugin of it",
+            f"the health of {resource}'s devices is not known: {why}",
             f"dpctl resources {quote(resource)} -o wide",
         )
 

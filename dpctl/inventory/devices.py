@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpctl.inventory.connections import Connections
 from dpctl.inventory.holders import Key, holders, is_active
 from dpctl.inventory.pods import Pods
-from dpctl.inventory.registered import has_none_left
+from dpctl.inventory.registered import has_none_left, untold
 from dpctl.inventory.rows import DeviceRow, DeviceState, GroupRow, Holder
 from dpctl.model import HealthWord, Snapshot, Source
 from dpctl.quantity import count
@@ -24,7 +24,7 @@ class Devices:
         self.connections = Connections(snap)
         self.holders: dict[Key, tuple[Holder, ...]] = holders(snap, self.pods)
         self._connected: dict[str, bool | None] = {}
-        self._registered: dict[str, frozenset[str]] = {}
+        self._registered: dict[str, frozenset[str] | None] = {}
         self._lost_ids: dict[str, frozenset[str]] = {}
         self.offered: dict[str, set[str]] = self.connections.offered
         """IDs that GetAllocatableResources offers, by resource."""
@@ -103,16 +103,22 @@ class Devices:
             self._connected[resource] = self.connections.connected(resource).value
         return self._connected[resource]
 
-    def healthy(self, resource: str) -> frozenset[str]:
-        """IDs that the kubelet has registered while connected; else none."""
-        return self.registered(resource) if self.connected(resource) else frozenset()
+    def healthy(self, resource: str) -> frozenset[str] | None:
+        """IDs that the kubelet has registered while connected; else none. None: not known."""
+        connected = self.connected(resource)
+        if connected is None:
+            return None
+        return self.registered(resource) if connected else frozenset()
 
-    def registered(self, resource: str) -> frozenset[str]:
+    def registered(self, resource: str) -> frozenset[str] | None:
         """The same whether connected or not: of a plugin that is gone, those that it had."""
         if resource not in self._registered:
-            none = self.connected(resource) and has_none_left(self.snap, resource, self.offered)
-            ids = self.connections.registered.get(resource, frozenset())
-            self._registered[resource] = frozenset() if none else ids
+            ids = None
+            if untold(self.snap) is None:
+                none = self.connected(resource) and has_none_left(self.snap, resource, self.offered)
+                known = self.connections.registered
+                ids = frozenset() if none else known.get(resource, frozenset())
+            self._registered[resource] = ids
         return self._registered[resource]
 
     def lost(self, resource: str) -> frozenset[str]:
@@ -121,7 +127,7 @@ class Devices:
             held = self.allocated(resource) or frozenset()
             written = self.snap.checkpoint.registered if self.snap.checkpoint else {}
             known = held.union(written.get(resource, ()))
-            self._lost_ids[resource] = known - self.healthy(resource)
+            self._lost_ids[resource] = known - (self.healthy(resource) or frozenset())
         return self._lost_ids[resource]
 
     def allocated(self, resource: str) -> frozenset[str] | None:
@@ -136,10 +142,8 @@ class Devices:
 
     def free(self, resource: str) -> int | None:
         """Healthy and not allocated, by ID; 0 when not connected."""
-        connected, allocated = self.connected(resource), self.allocated(resource)
-        if connected is None or allocated is None:
-            return None
-        return len(self.healthy(resource) - allocated) if connected else 0
+        healthy, allocated = self.healthy(resource), self.allocated(resource)
+        return None if healthy is None or allocated is None else len(healthy - allocated)
 
     def capacity(self, resource: str) -> int | None:
         node = self.snap.node
@@ -153,6 +157,8 @@ class Devices:
         While connected, of those devices only that the total counts: not what a pod still holds
         and the plugin no longer lists.
         """
+        if self.connected(resource) and self.healthy(resource) is None:
+            return None
         counts: dict[int, int] = {}
         known = False
         for device_id in self._ids.get(resource, ()):
@@ -169,10 +175,11 @@ class Devices:
         return {str(numa_node): counts[numa_node] for numa_node in sorted(counts)}
 
     def _counts(self, resource: str, device_id: str) -> bool:
-        if device_id in self.healthy(resource):
-            return True
+        healthy = self.healthy(resource)
+        if healthy is None or device_id in healthy:
+            return healthy is not None
         named = device_id in self.lost(resource) or (resource, device_id) in self._listed
-        return named and self._lost(resource, device_id) is DeviceState.UNHEALTHY
+        return named and self._lost(resource, device_id, healthy) is DeviceState.UNHEALTHY
 
     def ids(self, resource: str) -> list[str]:
         """Every ID that some source knows, in natural order."""
@@ -192,7 +199,7 @@ class Devices:
     def unseen(self, resource: str) -> int:
         """Unhealthy devices that nobody holds: the Node counts them, no harmless source has IDs."""
         capacity = self.capacity(resource)
-        if capacity is None or not self.connected(resource):
+        if capacity is None or not self.connected(resource) or self.healthy(resource) is None:
             return 0
         named = sum(self._counts(resource, device_id) for device_id in self._ids.get(resource, ()))
         return max(capacity - named, 0)
@@ -236,21 +243,21 @@ class Devices:
         active = [h for h in found if is_active(h)]
         if found and not active:
             return DeviceState.ORPHANED
-        if not self.connected(resource):
-            return DeviceState.UNKNOWN
         healthy = self.healthy(resource)
+        if healthy is None or not self.connected(resource):
+            return DeviceState.UNKNOWN
         if device_id not in healthy:
-            return self._lost(resource, device_id)
+            return self._lost(resource, device_id, healthy)
         if any(h.kind != "init" for h in active):
             return DeviceState.ALLOCATED
         return DeviceState.REUSABLE if active else DeviceState.FREE
 
-    def _lost(self, resource: str, device_id: str) -> DeviceState:
+    def _lost(self, resource: str, device_id: str, healthy: frozenset[str]) -> DeviceState:
         """Not among the healthy: unhealthy, or no longer in the plugin's list at all."""
         word = self._words.get((resource, device_id))
         if self._listed.get((resource, device_id)) is False:
             return DeviceState.UNHEALTHY
-        capacity, healthy = self.capacity(resource), self.healthy(resource)
+        capacity = self.capacity(resource)
         if word is not None and word.health == "Unhealthy":
             return DeviceState.UNHEALTHY
         if capacity is not None:
@@ -263,7 +270,7 @@ class Devices:
     def _health(self, resource: str, device_id: str, state: DeviceState) -> str | None:
         if not self.connected(resource):
             return None
-        if device_id in self.healthy(resource):
+        if device_id in (self.healthy(resource) or ()):
             return "Healthy"
         return "Unhealthy" if state is DeviceState.UNHEALTHY else None
 

@@ -71,10 +71,9 @@ def _pool(snap: Snapshot, joined: Devices, resource: str, doubts: dict[str, str]
     offered = joined.offered.get(resource, set())
     connected = joined.connected(resource)
     healthy = joined.healthy(resource)
-    if snap.checkpoint is None:
+    if healthy is None:
         healthy = frozenset(offered)
-    elif connected is None:
-        healthy = frozenset(offered)
+    if connected is None and snap.checkpoint is not None:
         doubts[resource] = "it cannot be told whether the kubelet is connected to its plugin"
     tracked = snap.checkpoint is None or resource in joined.connections.registered
     ids = joined.ids(resource)

@@ -25,6 +25,16 @@ def offered(snap: Snapshot) -> dict[str, set[str]]:
     return found
 
 
+def untold(snap: Snapshot) -> str | None:
+    """Why the checkpoint does not tell what a connected plugin has; None: it does."""
+    checkpoint = snap.checkpoint
+    if checkpoint is None:
+        return "checkpoint not read"
+    if not checkpoint.verified:
+        return "checkpoint damaged"
+    return "there is no checkpoint" if checkpoint.absent else None
+
+
 def registered(snap: Snapshot, offers: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
     """Healthy IDs by tracked resource; empty without a checkpoint. `offers`: see `offered`.
 
@@ -34,7 +44,7 @@ def registered(snap: Snapshot, offers: Mapping[str, set[str]]) -> dict[str, froz
     if checkpoint is None:
         return {}
     found = {resource: frozenset(ids) for resource, ids in checkpoint.registered.items()}
-    if checkpoint.verified and not checkpoint.absent:
+    if untold(snap) is None:
         for resource, ids in offers.items():
             found[resource] = _agreed(snap, resource, found.get(resource, frozenset()), ids)
     return found
@@ -50,19 +60,16 @@ def has_none_left(snap: Snapshot, resource: str, offers: Mapping[str, set[str]])
     and not 0, would be a rare chance: `_agreed` does not ask.) Of a plugin that is gone the file
     stays the last word.
     """
-    checkpoint = snap.checkpoint
-    if checkpoint is None or not checkpoint.verified or checkpoint.absent:
-        return False
-    if snap.allocatable is None or offers.get(resource):
+    if untold(snap) is not None or snap.allocatable is None or offers.get(resource):
         return False
     return allocatable(snap, resource) == 0 and is_node_newer(snap)
 
 
-def is_behind(snap: Snapshot, resource: str, healthy: frozenset[str]) -> bool:
+def is_behind(snap: Snapshot, resource: str, healthy: frozenset[str] | None) -> bool:
     """Whether the file lacks the kubelet's last word on a resource, which is `healthy`."""
-    return snap.checkpoint is not None and healthy != set(
-        snap.checkpoint.registered.get(resource, ())
-    )
+    if snap.checkpoint is None or healthy is None:
+        return False
+    return healthy != set(snap.checkpoint.registered.get(resource, ()))
 
 
 def allocatable(snap: Snapshot, resource: str) -> int | None:

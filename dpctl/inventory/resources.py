@@ -8,7 +8,7 @@ from dpctl import names
 from dpctl.inventory.ages import checkpoint_age, status_period
 from dpctl.inventory.connections import foreign_owners
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.registered import is_behind
+from dpctl.inventory.registered import is_behind, untold
 from dpctl.inventory.requests import effective_request, requested_names
 from dpctl.inventory.rows import ResourceRow, ResourceState
 from dpctl.inventory.states import Decision, Facts, decide
@@ -45,7 +45,7 @@ def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int
     connected, served = connections.connected(resource), connections.served(resource)
     registered = snap.checkpoint.registered.get(resource) if snap.checkpoint else None
     decision = decide_resource(snap, joined, resource, asked)
-    healthy = None if connected.value is None else len(joined.healthy(resource))
+    healthy = joined.healthy(resource)
     allocated = joined.allocated(resource)
     endpoints, inferred = connections.endpoints(resource)
     return ResourceRow(
@@ -53,7 +53,7 @@ def _row(snap: Snapshot, joined: Devices, resource: str, asked: Mapping[str, int
         state=decision.state,
         evidence=decision.evidence,
         missing_sources=decision.missing,
-        healthy=healthy,
+        healthy=None if healthy is None else len(healthy),
         total=joined.capacity(resource),
         allocated=None if allocated is None else len(allocated),
         free=joined.free(resource),
@@ -85,6 +85,7 @@ def decide_resource(
     used: bool | None = resource in joined.held or asked.get(resource, 0) > 0
     if not used and snap.pods is None:
         used = None
+    registered = joined.registered(resource)
     device_class = next(
         (c.name for c in snap.device_classes or () if c.extended_resource_name == resource), None
     )
@@ -95,9 +96,9 @@ def decide_resource(
             connected=connections.connected(resource),
             served=connections.served(resource),
             tracked=is_tracked(snap, joined, resource),
-            untold="checkpoint not read" if snap.checkpoint is None else "checkpoint damaged",
-            healthy=len(joined.registered(resource)),
-            behind=is_behind(snap, resource, joined.registered(resource)),
+            untold=untold(snap) or "",
+            healthy=None if registered is None else len(registered),
+            behind=is_behind(snap, resource, registered),
             checkpoint_age=checkpoint_age(snap),
             status_period=status_period(snap),
             used_by_pods=used,
@@ -109,8 +110,11 @@ def decide_resource(
 def is_tracked(snap: Snapshot, joined: Devices, resource: str) -> bool | None:
     """Whether the kubelet has it among its registered devices. None: no checkpoint, or a damaged
     one, which a kubelet that was running kept in memory as it was and one that started threw away.
+    One that is gone says nothing of a plugin that is connected.
     """
     if snap.checkpoint is None or not snap.checkpoint.verified:
+        return None
+    if snap.checkpoint.absent and joined.connected(resource):
         return None
     return resource in joined.connections.registered
 
@@ -142,9 +146,11 @@ def _notes(snap: Snapshot, joined: Devices, decision: Decision, resource: str) -
     owners = foreign_owners(node, resource) if node is not None else ()
     if owners and decision.state in (ResourceState.READY, ResourceState.DEGRADED):
         notes.append(f"capacity was last written by {', '.join(owners)}")
-    offered, healthy = len(joined.offered.get(resource, ())), len(joined.healthy(resource))
+    offered, healthy = len(joined.offered.get(resource, ())), joined.healthy(resource)
     if is_behind(snap, resource, joined.registered(resource)):
         notes.append("checkpoint lacks the kubelet's last change")
-    if snap.allocatable is not None and joined.connected(resource) and offered != healthy:
-        notes.append(f"GetAllocatableResources offers {offered} of the {healthy} healthy devices")
+    counted = None if healthy is None else len(healthy)
+    if snap.allocatable is not None and joined.connected(resource) and offered != counted:
+        of = "" if counted is None else f" of the {counted} healthy"
+        notes.append(f"GetAllocatableResources offers {offered}{of} devices")
     return tuple(notes)

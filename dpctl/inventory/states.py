@@ -25,9 +25,9 @@ class Facts(NamedTuple):
     served: Verdict
     tracked: bool | None
     untold: str
-    """Why `tracked` is not known, when it is not."""
-    healthy: int
-    """IDs that the kubelet has registered; 0 when not tracked."""
+    """Why `tracked` and `healthy` are not known, when they are not."""
+    healthy: int | None
+    """IDs that the kubelet has registered; 0 when not tracked. None: see `untold`."""
     behind: bool
     """The checkpoint says something else than GetAllocatableResources, which is believed."""
     checkpoint_age: float | None
@@ -110,6 +110,8 @@ def _connected(facts: Facts) -> Decision:
     node, healthy = facts.node, facts.healthy
     if node is None:
         return _unknown(facts, "Node not read", (Source.NODE,))
+    if healthy is None:
+        return _unknown(facts, facts.untold, (Source.CHECKPOINT,))
     capacity = count(node.capacity.get(facts.resource))
     allocatable = count(node.allocatable.get(facts.resource))
     said = (_said(facts.connected), _tracked_words(facts), *_node_words(facts))

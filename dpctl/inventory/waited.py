@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dpctl.inventory.by_hand_rows import WaitRow
 from dpctl.inventory.devices import Devices
+from dpctl.inventory.registered import untold
 from dpctl.model import Snapshot, Source
 from dpctl.quantity import count
 from dpctl.text import did_you_mean, shorten
@@ -64,19 +65,21 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
     if snap.directory is None or snap.directory.entry("kubelet.sock") is None:
         return None, "no kubelet here yet (there is no kubelet.sock)"
     verdict = joined.connections.connected(resource)
-    if snap.checkpoint is not None and not snap.checkpoint.absent:
-        known = len(joined.registered(resource))
+    known, healthy = joined.registered(resource), joined.healthy(resource)
+    if known is not None:
         tracked = resource in joined.connections.registered
         # Of a plugin that is gone the number says nothing.
-        if known < wanted and (not tracked or verdict.value is not False):
+        if len(known) < wanted and (not tracked or verdict.value is not False):
             first = "" if tracked else "no plugin has registered it, "
-            return known, f"{first}by the kubelet's checkpoint"
-    if verdict.value is None and snap.pod_resources is not None and snap.allocatable is not None:
-        # Without a table to trust: what the kubelet itself offers right now.
+            return len(known), f"{first}by the kubelet's checkpoint"
+    if healthy is not None:
+        return len(healthy), verdict.evidence
+    if snap.pod_resources is not None and snap.allocatable is not None:
+        # Without a table or a checkpoint to trust: what the kubelet itself offers right now.
         return len(joined.offered.get(resource, ())), "what GetAllocatableResources offers"
     if verdict.value is None:
         return None, f"not known whether its plugin is connected: {verdict.evidence}"
-    return len(joined.healthy(resource)), verdict.evidence
+    return None, f"not known how many are healthy: {untold(snap)}"
 
 
 class Step(NamedTuple):

@@ -146,6 +146,33 @@ def test_without_the_kubelets_word_the_file_counts() -> None:
     assert row(snap).notes == ()
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "why"),
+    [
+        (None, "checkpoint not read"),
+        (build.checkpoint({R: IDS[:1]})._replace(stored_checksum=2), "checkpoint damaged"),
+        (Checkpoint((), {}, 0, 0, absent=True), "there is no checkpoint"),
+    ],
+)
+@pytest.mark.parametrize("numbers", [("3", "3"), ("3", "0"), ("0", "0")])
+def test_without_a_file_to_trust_nothing_is_counted(
+    checkpoint: Checkpoint | None, why: str, numbers: tuple[str, str]
+) -> None:
+    """The plugin itself says what it serves, so that the kubelet is known to be connected to it."""
+    info = RegistrySocket("gpu.sock", SocketState.SERVING, "DevicePlugin", R)
+    plugin = PluginSocket("gpu.sock", SocketState.SERVING, None, info, None)
+    snap = snapshot({}, IDS, numbers, checkpoint=checkpoint, plugins=(plugin,))
+    found = row(snap)
+    assert (found.state, found.missing_sources) == ("Unknown", ("checkpoint",))
+    assert (found.connected, found.tracked, found.evidence[0]) == (True, None, why)
+    assert (found.healthy, found.free, found.numa, found.allocated) == (None, None, None, 0)
+    rows = Devices(snap).rows()
+    assert [(d.device, d.health, d.state) for d in rows] == [(i, None, "Unknown") for i in IDS]
+    # Somebody who waits is told what the kubelet offers, and no more.
+    assert waited(snap, R, "healthy", 3).met
+    assert not waited(snap._replace(allocatable=None), R, "healthy", 1).met
+
+
 def test_a_damaged_or_missing_file_is_not_mended() -> None:
     """It lacks more than the last write: who is tracked stays unknown."""
     damaged = build.checkpoint({})._replace(stored_checksum=2)
