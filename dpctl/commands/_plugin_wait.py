@@ -79,7 +79,8 @@ def wait(
     so, so that pods are sent. After a reboot the Node shows old counts until the plugin has
     registered: they are not believed. With --node of another machine the Node alone counts.
 
-    healthy: the same without the Node and the API server.
+    healthy: the same without the Node and the API server, which is asked only about devices that
+    the checkpoint has and the kubelet does not offer: they are ill, or have an empty topology.
 
     gone: the kubelet has let go of it (five minutes after the plugin's end), the Node shows 0 or
     nothing, and no plugin listens that may serve it for all that is known: dpctl node prune may
@@ -91,7 +92,7 @@ def wait(
     from dpctl import output
     from dpctl.commands._reading import one_of
     from dpctl.documents import Envelope
-    from dpctl.inventory.waited import CONDITIONS, GONE
+    from dpctl.inventory.waited import CONDITIONS, GONE, HEALTHY, is_for_the_node
     from dpctl.text import escape
     from dpctl.views.plugin import WAITED
 
@@ -108,6 +109,11 @@ def wait(
         raise FoundError(
             f"{resource} is not {condition} after {limit:g} s: {row.waiting_for}",
             f"{step.hint if step else _SHOW.format(resource)}; --timeout waits longer",
+        )
+    if condition == HEALTHY and is_for_the_node(snap, resource, count or 1):
+        streams.note(
+            "by the checkpoint alone: the kubelet offers none of them (as it does where topologies "
+            "are empty), and the Node was not read"
         )
     if options.format == "table":
         amount = "" if row.seen is None else f" ({row.seen})"
@@ -194,7 +200,7 @@ def _look(env: Env, resource: str, condition: str, wanted: int, *, ask: bool) ->
     the kubelet is not to be asked all the same.
     Raises DeniedError for what no wait will mend."""
     from dpctl.collect import collect
-    from dpctl.inventory.waited import GONE, HEALTHY
+    from dpctl.inventory.waited import GONE, HEALTHY, is_for_the_node
 
     if condition != GONE and not ask and not _is_named(env):
         first = collect(env, _CHEAP, again=True)
@@ -207,6 +213,8 @@ def _look(env: Env, resource: str, condition: str, wanted: int, *, ask: bool) ->
     want = _LOCAL if condition == HEALTHY else _LOCAL | {Source.NODE}
     snap = collect(env, want, again=True)
     _refuse_denied(snap)
+    if condition == HEALTHY and is_for_the_node(snap, resource, wanted):
+        snap = collect(env, want | {Source.NODE}, again=True)
     return snap
 
 

@@ -72,6 +72,16 @@ def is_behind(snap: Snapshot, resource: str, healthy: frozenset[str] | None) -> 
     return healthy != set(snap.checkpoint.registered.get(resource, ()))
 
 
+def is_by_file_alone(
+    snap: Snapshot, resource: str, healthy: frozenset[str], offers: Mapping[str, set[str]]
+) -> bool:
+    """Whether some of the healthy are so by the file alone: the kubelet, asked, does not offer them
+    (their topology is empty, or the file is behind), nor has the Node their number."""
+    if snap.allocatable is None or healthy <= offers.get(resource, set()):
+        return False
+    return allocatable(snap, resource) != len(healthy)
+
+
 def allocatable(snap: Snapshot, resource: str) -> int | None:
     """The Node's number; None: it has none, or was not read."""
     return count(snap.node.allocatable.get(resource)) if snap.node is not None else None

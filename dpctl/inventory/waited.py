@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dpctl.inventory.by_hand_rows import WaitRow
 from dpctl.inventory.devices import Devices
-from dpctl.inventory.registered import untold
+from dpctl.inventory.registered import is_by_file_alone, untold
 from dpctl.model import Snapshot, Source
 from dpctl.quantity import count
 from dpctl.text import did_you_mean, shorten
@@ -72,14 +72,34 @@ def _healthy(snap: Snapshot, joined: Devices, resource: str, wanted: int) -> tup
         if len(known) < wanted and (not tracked or verdict.value is not False):
             first = "" if tracked else "no plugin has registered it, "
             return len(known), f"{first}by the kubelet's checkpoint"
+    offers = len(joined.offered.get(resource, ()))
     if healthy is not None:
-        return len(healthy), verdict.evidence
+        # Nothing offered and no Node to ask (a machine that boots): the file is all there is of a
+        # plugin whose devices all have an empty topology.
+        nothing_else = offers == 0 and snap.node is None
+        if nothing_else or not is_by_file_alone(snap, resource, healthy, joined.offered):
+            return len(healthy), verdict.evidence
+        node = _unread(snap, Source.NODE)
+        if snap.node is not None:
+            node = f"the Node's allocatable is {snap.node.allocatable.get(resource, 'missing')}"
+        said = f"GetAllocatableResources offers {offers}, the checkpoint has {len(healthy)}"
+        return offers, f"{said}; {node}"
     if snap.pod_resources is not None and snap.allocatable is not None:
         # Without a table or a checkpoint to trust: what the kubelet itself offers right now.
-        return len(joined.offered.get(resource, ())), "what GetAllocatableResources offers"
+        return offers, "what GetAllocatableResources offers"
     if verdict.value is None:
         return None, f"not known whether its plugin is connected: {verdict.evidence}"
     return None, f"not known how many are healthy: {untold(snap)}"
+
+
+def is_for_the_node(snap: Snapshot, resource: str, wanted: int) -> bool:
+    """Whether so many are healthy only by the checkpoint, where the kubelet offers fewer: the Node
+    can tell who is right."""
+    joined = Devices(snap)
+    healthy = joined.healthy(resource)
+    if healthy is None or not len(joined.offered.get(resource, ())) < wanted <= len(healthy):
+        return False
+    return is_by_file_alone(snap, resource, healthy, joined.offered)
 
 
 class Step(NamedTuple):

@@ -52,6 +52,35 @@ def test_the_checkpoint_lacks_the_last_write(lab: Lab, written: dict[str, tuple[
 
 
 @pytest.mark.parametrize(
+    ("offered", "arguments", "code", "words"),
+    [
+        (True, (), 1, "7 of 8 healthy (by the kubelet's checkpoint)"),
+        (True, ("--kubeconfig", "/nonexistent"), 1, "offers 7, the checkpoint has 8; the node: "),
+        (False, ("--kubeconfig", "/nonexistent"), 0, "note: by the checkpoint alone: the kubelet "),
+    ],
+)
+def test_the_checkpoint_has_more_than_the_kubelet(
+    lab: Lab, offered: bool, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    """The Node is asked by a wait that does not look at it, where nobody else can tell."""
+    path = lab.device_plugins / "kubelet_internal_checkpoint"
+    before = path.read_bytes()
+    content = parse_checkpoint(before)
+    name = GPU if offered else "empty.example/fpga"
+    more = {name: (*content.registered[name], "gone-0")}
+    path.write_bytes(encode_checkpoint(content.allocations, {**content.registered, **more}))
+    try:
+        count = str(len(more[name]))
+        found = run(
+            lab, "wait", name, "--for", "healthy", "--count", count, "--timeout", "1s", *arguments
+        )
+    finally:
+        path.write_bytes(before)
+    assert found.code == code
+    assert words in found.err
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((GPU, "--count", "8"), "7 of 8"),

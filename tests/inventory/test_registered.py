@@ -10,7 +10,7 @@ from dpctl.inventory.registered import offered, registered
 from dpctl.inventory.resources import resource_rows
 from dpctl.inventory.rows import ResourceRow
 from dpctl.inventory.users import resources_of
-from dpctl.inventory.waited import waited
+from dpctl.inventory.waited import is_for_the_node, waited
 from dpctl.model import (
     Allocatable,
     Checkpoint,
@@ -90,6 +90,35 @@ def test_the_node_decides_when_the_file_has_more() -> None:
     """A device fell ill, and the write that said so was overtaken."""
     found = row(snapshot({R: IDS}, IDS[:2], ("3", "2")))
     assert (found.state, found.healthy, found.total) == ("Degraded", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("offers", "number", "seen"),
+    [
+        (IDS[:2], None, 2),  # no Node: the third is ill, or its topology is empty
+        (IDS[:2], "2", 2),
+        (IDS[:2], "3", 3),
+        (IDS[:2], "0", 2),  # it has not caught up: it will tell
+        ((), "0", 0),
+        ((), "3", 3),
+        ((), None, 3),  # nothing else tells of such a plugin on a machine that boots
+        (IDS, None, 3),
+        (None, None, 3),  # nobody asked the kubelet
+    ],
+)
+def test_a_wait_is_not_over_by_an_old_file(
+    offers: tuple[str, ...] | None, number: str | None, seen: int
+) -> None:
+    snap = snapshot(
+        {R: IDS}, offers, ("3", number or ""), checkpoint=build.checkpoint({R: IDS}, age=0)
+    )
+    if number is None:
+        snap = snap._replace(node=None)
+    found = waited(snap, R, "healthy", 3)
+    assert (found.met, found.seen) == (seen == 3, seen)
+    assert waited(snap, R, "healthy", 2).seen == seen  # nor is more said than is known
+    asked = offers is not None and offers != IDS and not (number == "3" or number == "2")
+    assert is_for_the_node(snap, R, 3) is asked
 
 
 @pytest.mark.parametrize("offers", [(), IDS[:2]])
