@@ -380,7 +380,10 @@ class Live:
             return
         if named:
             here = kubelet.node_name if kubelet is not None else None
-            hint = f"run dpctl on {name}" + (f", or name this one: --node {here}" if here else "")
+            this = f"this one: --node {here}"
+            if here in (None, name):
+                this = "this machine's cluster: --kubeconfig, --context"
+            hint = f"run dpctl on {name}, or name {this}"
             for source in local:
                 del self.fields[LOCAL[source]]
                 self._skip(source, self.rows[source].where, why, hint)

@@ -221,3 +221,15 @@ def test_pods_count_although_their_node_may_not_be_read(
     result = tree.run("devices")
     assert "Orphaned" in result.out
     said(result, "warning", "node not read: ")
+
+
+def test_a_node_of_this_name_on_another_machine(server: api_server.Server, tree: NodeTree) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    document = node_document()
+    document["status"]["nodeInfo"] = {"bootID": "another"}
+    server.answer(NODE_PATH, json_reply(document))
+    result = tree.run("devices")
+    assert (result.code, result.out) == (0, "")
+    said(result, "warning", "Node worker-0 is another machine", "nothing of this machine was used")
+    assert "hint: run dpctl on worker-0, or name this machine's cluster: --kube" in result.err
