@@ -57,7 +57,8 @@ def command(
     up on this machine (device nodes and their /dev/char links, mounts, CDI names in /etc/cdi and
     /var/run/cdi) and against each other, with what is wrong and what to do; the documents have it,
     too. Sources are the kubelet's PodResources API, its checkpoint and the log directories; only
-    -o wide, the documents, the full view and --failed ask the API server.
+    -o wide, the documents, the full view and --failed ask the API server, and a table whose pods
+    may be gone: a kubelet that lists no pod of the API server may have just started.
     """
     patterns = [pattern(text) for text in pods or ()]
     if failed:
@@ -68,7 +69,7 @@ def command(
 
 
 def _list(common: Common, patterns: list[str], everything: bool) -> int:
-    from dpctl.commands._reading import Question, answer, not_found
+    from dpctl.commands._reading import Question, answer, ask_for_pods, not_found
     from dpctl.inventory.containers import container_rows, holds_something
     from dpctl.views import CONTAINERS
 
@@ -93,7 +94,7 @@ def _list(common: Common, patterns: list[str], everything: bool) -> int:
     if common.output.complete:
         want = _LOCAL | _CLUSTER | _HOST
     needs = (Source.POD_RESOURCES, Source.CHECKPOINT)
-    question = Question(CONTAINERS, want, needs, rows, check, recorded=_CLUSTER)
+    question = Question(CONTAINERS, want, needs, rows, check, more=ask_for_pods, recorded=_CLUSTER)
     return answer(common, question)
 
 

@@ -42,9 +42,9 @@ def command(
 
     STATE says of a container whether its pod still counts for the kubelet: active, gone, or ? where
     that cannot be told. A kubelet that lists no pod of the API server may have just started, and
-    has not heard of them yet.
+    has not heard of them yet: then the API server is asked.
     """
-    from dpctl.commands._reading import Question, answer
+    from dpctl.commands._reading import Question, answer, ask_for_pods
     from dpctl.env import find_env
     from dpctl.inventory.users import resources_of, user_rows
     from dpctl.views import USERS
@@ -67,6 +67,7 @@ def command(
         return FoundError(f'no device "{device}" here', _without_id(env) or hint)
 
     def more(_env: Env, snap: Snapshot) -> Snapshot:
+        snap = ask_for_pods(env, snap)
         if not is_path:
             return snap
         if snap.complete:

@@ -139,6 +139,16 @@ class Pods:
         return None
 
 
+def in_doubt(snap: Snapshot) -> bool:
+    """The kubelet answers, and of a pod that the checkpoint has it cannot be told whether it is
+    gone, or the kubelet has not heard of it yet."""
+    if snap.pod_resources is None or snap.checkpoint is None:
+        return False
+    pods = Pods(snap)
+    uids = {entry.pod_uid for entry in snap.checkpoint.allocations}
+    return any(pods.by_uid(uid).active is None for uid in uids)
+
+
 def _is_of_the_api(uid: str) -> bool:
     """A UUID with its dashes; a static pod has the bare hash of its manifest."""
     return "-" in uid

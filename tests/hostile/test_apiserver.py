@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from dpctl.pb.podresources.v1 import podresources_pb2 as pb
 from tests.fakes import api_server
 from tests.fakes.api_server import Reply, json_reply, raw, status
+from tests.fakes.grpc_sockets import LIST, serving
 from tests.fakes.kubeconfigs import kubeconfig
 from tests.fakes.node_tree import (
     CONTROLS,
@@ -16,11 +18,13 @@ from tests.fakes.node_tree import (
     RESOURCE,
     NodeTree,
     items,
+    kubelet_answers,
     node,
     node_document,
     said,
     serve_cluster,
 )
+from tests.run import Result
 
 FAULTS: dict[str, tuple[Reply | None, int, str]] = {
     "refused": (None, 3, "refused"),
@@ -233,3 +237,44 @@ def test_a_node_of_this_name_on_another_machine(server: api_server.Server, tree:
     assert (result.code, result.out) == (0, "")
     said(result, "warning", "Node worker-0 is another machine", "nothing of this machine was used")
     assert "hint: run dpctl on worker-0, or name this machine's cluster: --kube" in result.err
+
+
+def test_the_api_server_is_asked_for_holders_that_may_be_gone(
+    server: api_server.Server, tree: NodeTree
+) -> None:
+    """The last pod with a device was deleted, or the kubelet has just started: its List is empty
+    in both cases, and the checkpoint has the pod."""
+
+    def answers() -> tuple[Result, bool, object]:
+        """The table, whether the document has a row, and what `who` says of the holder."""
+        table, document, who = tree.ask_all(
+            [("pods",), ("pods", "-o", "json"), ("who", "gpu-0", "-o", "json")]
+        )
+        return table, bool(items(document)), items(who)[0]["state"]
+
+    kubeconfig(tree.kubeconfig, server.url)
+    serve_cluster(server)
+    nobody = pb.ListPodResourcesResponse().SerializeToString()
+    with serving(tree.pod_resources, {**kubelet_answers(), LIST: nobody}):
+        table, row, state = answers()
+        assert ("trainer" in table.out, row, state) == (True, True, "active")
+        server.answer("/api/v1/pods", json_reply({"items": []}))
+        table, row, state = answers()
+        assert (table.out, table.err) == ("", "No resources found\n")
+        assert (row, state) == (False, "gone")
+        kubeconfig(tree.kubeconfig, "http://127.0.0.1:1")
+        table, row, state = answers()
+        assert ("trainer" in table.out, row, state) == (True, True, None)
+        said(table, "warning", "node, pods not read: ")
+
+
+def test_the_api_server_is_asked_for_nothing_else(
+    server: api_server.Server, tree: NodeTree
+) -> None:
+    kubeconfig(tree.kubeconfig, server.url)
+    server.requests.clear()
+    with serving(tree.pod_resources, kubelet_answers()):
+        assert "trainer" in tree.run("pods").out
+        assert "active" in tree.run("who", "gpu-0").out
+    said(tree.run("pods"), "warning", "podresources not read: ")
+    assert not server.requests
