@@ -261,13 +261,12 @@ def test_allocate_that_fails(own: Lab) -> None:
 
 def test_nothing_is_gone_while_a_plugin_of_unknown_resource_listens(own: Lab) -> None:
     """`dpctl node prune` would refuse."""
-    waiting = ("wait", "old.example/retired", "--for", "gone", "--timeout", "1s")
-    found = run(own, *waiting)
+    waiting = ("wait", "old.example/retired", "--for", "gone", "--timeout")
+    found = run(own, *waiting, "1s")
     assert (found.code, found.out) == (1, "")
     assert "which resource the plugin on alone.sock (process " in found.err
     own.plugin("alone").exit()
-    own.wait_settled()
-    found = run(own, *waiting)
+    found = run(own, *waiting, "30s")
     assert found.code == 0, found
 
 
