@@ -165,12 +165,15 @@ def test_terminated_pod_stays_in_the_checkpoint(bench: Bench) -> None:
         DEVICE  RESOURCE        WHAT       NAMESPACE  POD     CONTAINER  STATE    PID  COMMAND
         gpu-0   ready.test/gpu  container  default    {name}  main       {state}  -    -
         """
-    # Neither asks the API server. A kubelet that lists none of its pods may have just begun.
-    assert_table(bench.dpctl("who", "gpu-0"), who.format(name=name, state="?"))
-    assert name in bench.dpctl("pods").stdout
-    bench.node.create_pod(f"beside-{bench.node.name}")
+    # A kubelet that lists none of its pods may have just begun: then the API server is asked.
     assert_table(bench.dpctl("who", "gpu-0"), who.format(name=name, state="gone"))
     assert name not in bench.dpctl("pods").stdout
+    nowhere = {"KUBECONFIG": "/nonexistent"}
+    assert f" {name} main ? " in " ".join(bench.dpctl("who", "gpu-0", env=nowhere).stdout.split())
+    assert name in bench.dpctl("pods", env=nowhere).stdout
+    bench.node.create_pod(f"beside-{bench.node.name}")
+    assert_table(bench.dpctl("who", "gpu-0", env=nowhere), who.format(name=name, state="gone"))
+    assert name not in bench.dpctl("pods", env=nowhere).stdout
 
 
 def test_pod_of_the_same_name_again(bench: Bench) -> None:

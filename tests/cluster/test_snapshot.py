@@ -108,7 +108,9 @@ def moment(bench: Bench) -> object:
     pods = api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node.name}")["items"]
     written = [found["metadata"]["resourceVersion"] for found in (node.get(), *pods)]
     files = [path.read_bytes() for path in sorted(node.kubelet_dir.glob("*_state"))]
-    return tell(bench), written, files
+    # Of a pod that has ended the kubelet removes the directory when it comes to that.
+    directories = sorted(path.name for path in (node.kubelet_dir / "pods").iterdir())
+    return tell(bench), written, files, directories
 
 
 def test_a_bundle_says_what_the_node_says(bench: Bench, tmp_path: Path) -> None:
