@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpctl.collect.fields import API, is_guessed, named
+from dpctl.collect.fields import API, named
+from dpctl.collect.whose import is_guessed
 from dpctl.env import Place
 from dpctl.errors import DpctlError
 from dpctl.model import Source

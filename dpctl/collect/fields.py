@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dpctl.env import Place
 from dpctl.errors import UnreachableError
-from dpctl.model import Kubelet, Node, Source
+from dpctl.model import Source
 
 # What this machine says of its own kubelet, and the field of the snapshot.
 LOCAL = {
@@ -42,24 +41,3 @@ def named(name: str | None) -> str:
             "the name of this Node is not known", "name it: --node NODE, or set NODE_NAME"
         )
     return name
-
-
-def is_guessed(place: Place) -> bool:
-    """The host's name, for want of a better one: there may be no Node of that name, or another."""
-    return place.origin.startswith("host name")
-
-
-def another_machine(node: Node, boot_id: str | None) -> str | None:
-    """Why this is not the Node of the machine with that boot ID; None: it may be."""
-    if node.boot_id and boot_id and node.boot_id != boot_id:
-        return (
-            f"Node {node.name} is another machine (its boot ID is {node.boot_id}, here {boot_id})"
-        )
-    return None
-
-
-def another_kubelet(name: str, kubelet: Kubelet | None) -> str | None:
-    """Why the Node of that name is not this kubelet's; None: it may be."""
-    if kubelet is not None and kubelet.node_name not in (None, name):
-        return f"Node {name} is not the Node of this kubelet, which is {kubelet.node_name}"
-    return None

@@ -14,17 +14,11 @@ from typing import Any
 
 from dpctl import ahead
 from dpctl.child import Child
-from dpctl.collect.fields import (
-    API,
-    LOCAL,
-    STATE_FILES,
-    another_kubelet,
-    another_machine,
-    is_guessed,
-)
+from dpctl.collect.fields import API, LOCAL, STATE_FILES
 from dpctl.collect.threads import side_by_side
-from dpctl.env import Env, Place
-from dpctl.errors import DpctlError, PeerError
+from dpctl.collect.whose import check_node, place_of
+from dpctl.env import Env
+from dpctl.errors import DpctlError
 from dpctl.model import (
     DirectoryListing,
     Kubelet,
@@ -73,7 +67,7 @@ class Live:
         started = time.time()
         self._read_files()
         self._read_peers()
-        self._check_node()
+        check_node(self)
         order = [source for source in Source if source in self.rows]
         return Snapshot(
             collected_at=started, sources=tuple(self.rows[s] for s in order), **self.fields
@@ -172,7 +166,15 @@ class Live:
         pid: int | None = table.kubelet_pid(directory.entry("kubelet.sock"), known)
         return pid
 
-    def _this_kubelet(self) -> Kubelet | None:
+    def look_for_kubelet(self) -> Kubelet | None:
+        """This kubelet, where the sockets that tell it were not wanted for themselves."""
+        if Source.SOCKETS in self.want:
+            return self.this_kubelet()
+        look = Live(self.env, frozenset({Source.SOCKETS}), self.again)
+        look._read_files()
+        return look.this_kubelet()
+
+    def this_kubelet(self) -> Kubelet | None:
         pid = self._kubelet_pid()
         return next((k for k in self.fields.get("kubelets", ()) if k.pid == pid), None)
 
@@ -180,7 +182,7 @@ class Live:
         """That of the kubelet's own program: a Node may not have been read, or be behind."""
         from dpctl.sources.go_binary import version_of_process
 
-        kubelet = self._this_kubelet()
+        kubelet = self.this_kubelet()
         if kubelet is None:
             return None
         return version_of_process(self.env.proc.value or "/proc", kubelet.pid)
@@ -188,7 +190,7 @@ class Live:
     def _read_kubelet(self) -> None:
         from dpctl.sources.kubelet_config import fields_of_flags, read_kubelet_config
 
-        kubelet = self._this_kubelet()
+        kubelet = self.this_kubelet()
         self.fields["kubelet_version"] = self._running_version()
         where = self.env.kubelet_config.value or ""
         # A kubelet names its file as it sees it; with --host-root that may be nowhere to be found.
@@ -246,13 +248,13 @@ class Live:
     def _read_allocatable(self) -> None:
         socket = self.env.pod_resources_socket.value or ""
         if self.env.no_allocatable:
-            self._skip(Source.ALLOCATABLE, socket, "--no-allocatable")
+            self.skip(Source.ALLOCATABLE, socket, "--no-allocatable")
             return
         node: Node | None = self.fields.get("node")
         minor = minor_version(node.kubelet_version if node else self._running_version())
         if minor is not None and minor < _ALLOCATABLE_SINCE:
             reason = f"kubelet 1.{minor} may crash on GetAllocatableResources"
-            self._skip(Source.ALLOCATABLE, socket, reason)
+            self.skip(Source.ALLOCATABLE, socket, reason)
             return
         from dpctl.sources.podresources import get_allocatable
 
@@ -273,7 +275,7 @@ class Live:
 
         socket = pods_api_socket(self.env.kubelet_root.value or "")
         if not os.path.lexists(socket):
-            self._skip(Source.PODS_API, socket, "this kubelet has no Pods API (1.37 has)")
+            self.skip(Source.PODS_API, socket, "this kubelet has no Pods API (1.37 has)")
             return
         timeout, limit = self.env.request_timeout, self.env.max_message_size
         self.read(
@@ -296,7 +298,7 @@ class Live:
     def _keep_extras(self, evidence: Evidence) -> None:
         from dpctl.collect.extras import keep_extras
 
-        keep_extras(self.env, evidence, self._this_kubelet(), self.fields.get("checkpoint"))
+        keep_extras(self.env, evidence, self.this_kubelet(), self.fields.get("checkpoint"))
 
     def _probe_registry(self) -> None:
         from dpctl.sources.registry import probe_registry
@@ -335,71 +337,8 @@ class Live:
         from dpctl.collect.api import ask_api
 
         part = Live(self.env, self.want, self.again, self.keep, self.told)
-        ask_api(part, self._node_name())
+        ask_api(part, place_of(self.env.node_name, self.this_kubelet()))
         return part.fields, part.rows
-
-    def _node_name(self) -> Place:
-        """What a person named, else the Node of this kubelet, else what the environment found."""
-        place = self.env.node_name
-        if self._node_was_named():
-            return place
-        kubelet = self._this_kubelet()
-        if kubelet is not None and kubelet.node_name:
-            return Place(place.name, kubelet.node_name, f"kubelet {kubelet.pid}")
-        if is_guessed(place):
-            why = "no kubelet was found running that says its own"
-            return place._replace(origin=f"{place.origin}, since {why}")
-        return place
-
-    def _node_was_named(self) -> bool:
-        """By a person, not by what was found."""
-        return self.env.node_name.origin.startswith(("flag", "environment", "config"))
-
-    def _check_node(self) -> None:
-        """Local evidence counts only for the Node it belongs to: a kubeconfig may name another
-        cluster's Node of the same name, `--node` another machine, and one machine may have several
-        kubelets. A machine without evidence of its own (a workstation) has nothing to mix up. A
-        Node that a person named counts although nobody read it."""
-        node: Node | None = self.fields.get("node")
-        named = self._node_was_named()
-        name = node.name if node is not None else self.env.node_name.value if named else None
-        if name is None:
-            return
-        why = None
-        if node is not None:
-            from dpctl.sources.proc import boot_id
-
-            self.fields["boot_id"] = boot_id(self.env)
-            why = another_machine(node, self.fields["boot_id"])
-        local = [s for s in LOCAL if LOCAL[s] in self.fields]
-        if not local:
-            return
-        kubelet = self._this_kubelet() if Source.SOCKETS in self.want else self._look_for_kubelet()
-        why = why or another_kubelet(name, kubelet)
-        if why is None:
-            return
-        if named:
-            here = kubelet.node_name if kubelet is not None else None
-            this = f"this one: --node {here}"
-            if here in (None, name):
-                this = "this machine's cluster: --kubeconfig, --context"
-            hint = f"run dpctl on {name}, or name {this}"
-            for source in local:
-                del self.fields[LOCAL[source]]
-                self._skip(source, self.rows[source].where, why, hint)
-            return
-        error = PeerError(
-            why, "name this machine's cluster and node: --kubeconfig, --context, --node"
-        )
-        for source, field in ((Source.NODE, "node"), (Source.PODS, "pods")):
-            if self.fields.pop(field, None) is not None:
-                self.fail(source, self.rows[source].where, error)
-
-    def _look_for_kubelet(self) -> Kubelet | None:
-        """This kubelet, where the sockets that tell it were not wanted for themselves."""
-        look = Live(self.env, frozenset({Source.SOCKETS}), self.again)
-        look._read_files()
-        return look._this_kubelet()
 
     # -- bookkeeping -------------------------------------------------------------------------------
 
@@ -424,7 +363,7 @@ class Live:
         said = (error.message, error.hint, int(error.code))
         self._note(SourceRow(source, where, "failed", *said, seconds))
 
-    def _skip(self, source: Source, where: str, reason: str, hint: str | None = None) -> None:
+    def skip(self, source: Source, where: str, reason: str, hint: str | None = None) -> None:
         """A `hint` is for what a person did not mean to leave out, and is to be told."""
         self._note(SourceRow(source, where, "skipped", reason, hint))
 

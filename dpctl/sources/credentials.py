@@ -9,27 +9,18 @@ answers belong to `connection` and `apiserver`.
 from __future__ import annotations
 
 import binascii
-import logging
 import os
-import selectors
 import stat
-import subprocess
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
-from dpctl.child import end_tree
 from dpctl.env import Env
 from dpctl.env.reading import CONSTRUCTOR_ERRORS, resolve_inside
-from dpctl.errors import BadDataError, DeniedError, DpctlError, UnreachableError, UsageError
-from dpctl.sources.files import kind_in_words, read_bounded, size_in_words
-from dpctl.sources.json_fields import Field
-from dpctl.sources.yaml_document import parse_document
+from dpctl.errors import BadDataError, DeniedError, UnreachableError, UsageError
+from dpctl.sources.credential_plugin import Processes, in_time, quiet_root_log
+from dpctl.sources.files import kind_in_words
 from dpctl.text import shorten
-
-_T = TypeVar("_T")
 
 # Origin of `Env.kubeconfig` for a pod's service account.
 _IN_CLUSTER = "in-cluster"
@@ -38,25 +29,7 @@ _PATHS = (
     ("clusters", "cluster", ("certificate-authority",)),
     ("users", "user", ("client-certificate", "client-key", "tokenFile")),
 )
-# Members of a kubeconfig that are text.
-_SHAPE = (
-    ("clusters", "cluster", ("server", "certificate-authority", "certificate-authority-data")),
-    ("contexts", "context", ("cluster", "user")),
-    (
-        "users",
-        "user",
-        (
-            *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
-            *("token", "tokenFile", "username", "password"),
-        ),
-    ),
-)
-_LARGEST = 16 << 20
 _DESCRIPTORS = "/proc/self/fd"
-# Seconds for a credential plugin, which may open a browser and wait for a person.
-_PLUGIN_TIMEOUT = 60.0
-# A credential is some KiB.
-_MOST_OUTPUT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +59,8 @@ class Credentials:
         if self.configuration.refresh_api_key_hook is None:
             value = key()  # nothing runs out, and a thread for every request costs milliseconds
         else:
-            with _quiet_root_log():
-                value = _in_time(key, self.where)
+            with quiet_root_log():
+                value = in_time(key, self.where)
         return value.strip() if value else None
 
 
@@ -172,10 +145,10 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
         library._create_temp_file_with_content = _in_memory
     # It runs plugins with no bound on what they print, and cannot end them.
     runner: Any = exec_provider
-    runner.subprocess = _Processes
+    runner.subprocess = Processes
     heard: list[str] = []
     try:
-        with _quiet_root_log(heard):
+        with quiet_root_log(heard):
             _check_readable(path, where)
             merged = library.KubeConfigMerger(path).config
             if merged is None:
@@ -186,7 +159,7 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
             loader = library.KubeConfigLoader(merged, active_context=context, config_base_path=None)
             user = _user_fields(merged, loader.current_context)
             _check_named_files(merged, loader.current_context, where)
-            _in_time(lambda: loader.load_and_set(configuration), where)
+            in_time(lambda: loader.load_and_set(configuration), where)
     except ConfigException as e:
         said = _misshapen(path) or str(e)
         raise BadDataError(
@@ -219,32 +192,9 @@ def _load_kubeconfig(env: Env, path: str, where: str, configuration: Any) -> Map
 
 
 def _misshapen(path: str) -> str | None:
-    """What is of the wrong type in these kubeconfigs; None: nothing that is known."""
-    try:
-        for part in filter(None, path.split(os.pathsep)):
-            name = os.path.expanduser(part)
-            if os.path.exists(name):
-                _check_shape(Field(parse_document(read_bounded(name, _LARGEST), part), part))
-    except DpctlError as e:
-        return e.message
-    return None
+    from dpctl.sources.kubeconfig_shape import misshapen  # needed for a broken file alone
 
-
-def _check_shape(document: Field) -> None:
-    document.members()
-    root = Field(document.value, "")
-    root.at("current-context").text()
-    for section, member, texts in _SHAPE:
-        for entry in root.at(section).items():
-            entry.at("name").text()
-            for key in texts:
-                entry.at(member, key).text()
-    for user in root.at("users").items():
-        plugin = user.at("user", "exec")
-        plugin.at("command").text()
-        plugin.at("args").texts()
-        for variable in plugin.at("env").items():
-            variable.at("value").text()
+    return misshapen(path)
 
 
 def _context(env: Env, merged: Any, where: str) -> str | None:
@@ -304,80 +254,6 @@ def _in_memory(content: str | bytes, *_: object, **__: object) -> str:
             file.write(data)
             _written[data] = f"{_DESCRIPTORS}/{file.fileno()}"
     return _written[data]
-
-
-class _Plugin(subprocess.Popen[str]):
-    """A credential plugin."""
-
-    running: ClassVar[set[_Plugin]] = set()
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.running.add(self)
-
-    def communicate(self, *_: object, **__: object) -> tuple[str, str]:
-        said: dict[Any, bytes] = {stream: b"" for stream in (self.stdout, self.stderr) if stream}
-        with selectors.DefaultSelector() as waiting:
-            for stream in said:
-                waiting.register(stream, selectors.EVENT_READ)
-            while waiting.get_map():
-                for key, _events in waiting.select():
-                    chunk = os.read(key.fd, 1 << 16)
-                    said[key.fileobj] += chunk
-                    if not chunk:
-                        waiting.unregister(key.fileobj)
-                if sum(map(len, said.values())) > _MOST_OUTPUT:
-                    self.end()
-                    raise BadDataError(f"it printed more than {size_in_words(_MOST_OUTPUT)}")
-        for stream in said:
-            stream.close()
-        self.wait()
-        self.running.discard(self)
-        out, err = (said.get(s, b"").decode(errors="replace") for s in (self.stdout, self.stderr))
-        return out, err
-
-    def end(self) -> None:
-        self.running.discard(self)
-        end_tree(self.pid)
-        self.wait()
-
-
-class _Processes:
-    """What the library uses of `subprocess`."""
-
-    PIPE = subprocess.PIPE
-    Popen = _Plugin
-
-
-def _in_time(call: Callable[[], _T], where: str) -> _T:
-    """What `call` gives, which may run a credential plugin. One that does not end is ended."""
-    given: list[_T] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            given.append(call())
-        except BaseException as e:  # raised again below, in the caller's thread
-            failed.append(e)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        thread.join(_PLUGIN_TIMEOUT)
-    finally:  # after Ctrl-C, too
-        late = thread.is_alive()
-        if late:
-            for plugin in tuple(_Plugin.running):
-                plugin.end()
-            thread.join(1)  # the library says of it what nobody needs, while that is not printed
-    if late:
-        raise UnreachableError(
-            f"{where}: its credentials did not come within {_PLUGIN_TIMEOUT:g} s",
-            "run its credential plugin by hand (users[].user.exec in the kubeconfig), or log in",
-        )
-    if failed:
-        raise failed[0]
-    return given[0]
 
 
 def _relocate(env: Env, merged: Any) -> None:
@@ -471,24 +347,3 @@ def _unreadable(path: str, error: OSError, where: str) -> DeniedError | BadDataE
             "run as root, or name a kubeconfig of your own with --kubeconfig",
         )
     return BadDataError(f"{where}: {path} cannot be read: {reason}", f"check ls -l {path}")
-
-
-class _Listener(logging.Handler):
-    def __init__(self, heard: list[str]) -> None:
-        super().__init__()
-        self._heard = heard
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._heard.append(record.getMessage())
-
-
-@contextmanager
-def _quiet_root_log(heard: list[str] | None = None) -> Iterator[None]:
-    """The library reports a failed credential plugin with `logging.error` alone, which prints."""
-    listener = _Listener([] if heard is None else heard)
-    root = logging.getLogger()
-    root.addHandler(listener)
-    try:
-        yield
-    finally:
-        root.removeHandler(listener)

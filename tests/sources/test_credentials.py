@@ -379,7 +379,7 @@ def test_a_credential_plugin_that_fails_is_quoted(
 def test_a_credential_plugin_that_does_not_end(
     tmp_path: Path, server: fake.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 0.3)
+    monkeypatch.setattr("dpctl.sources.credential_plugin._PLUGIN_TIMEOUT", 0.3)
     path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, "exec sleep 3"))
     with pytest.raises(UnreachableError, match=r"did not come within 0\.3 s") as e:
         connect(env_for(path))
@@ -399,7 +399,7 @@ def test_a_credential_plugin_that_is_given_up_is_ended(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 1.0)
+    monkeypatch.setattr("dpctl.sources.credential_plugin._PLUGIN_TIMEOUT", 1.0)
     pids = tmp_path / "pids"
     body = f"sleep 300 & echo $$ $! >{pids}; wait"
     path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, body))
@@ -413,7 +413,7 @@ def test_a_credential_plugin_that_is_given_up_is_ended(
 def test_a_credential_plugin_that_prints_without_end(
     tmp_path: Path, server: fake.Server, monkeypatch: pytest.MonkeyPatch, stream: int
 ) -> None:
-    monkeypatch.setattr("dpctl.sources.credentials._PLUGIN_TIMEOUT", 3.0)
+    monkeypatch.setattr("dpctl.sources.credential_plugin._PLUGIN_TIMEOUT", 3.0)
     body = f"echo $$ >{tmp_path}/pid; yes >&{stream}"
     path = kubeconfig(tmp_path / "k", server.url, exec_user(tmp_path, body))
     with pytest.raises(DeniedError, match="it printed more than 1 MiB"):
